@@ -1,0 +1,53 @@
+# `make demo` and `make test` each set up all they need in .venv; a second run installs nothing.
+# Paths stay relative, so that a checkout under a folder with a space in its name works.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin/python
+INSTALL := $(BIN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: help demo test test-slow check bench clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo       learn scikit-learn's digits, print a table, draw the embedding (runs/demo)"
+	@echo "make test       the test suite"
+	@echo "make test-slow  the tests that take minutes each"
+	@echo "make check      lint and types"
+	@echo "make bench      speed, as ratios measured in one run"
+	@echo "make clean      remove the environment, caches and runs"
+
+$(VENV)/.made:
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+# torch first and by its pin: resolved alone it is never exchanged for another build.
+$(VENV)/.demo: $(VENV)/.made pyproject.toml constraints.txt
+	$(INSTALL) torch
+	$(INSTALL) -e '.[plots]'
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
+	$(INSTALL) torch
+	$(INSTALL) -e '.[dev]'
+	@touch $@ $(VENV)/.demo
+
+demo: $(VENV)/.demo
+	$(BIN) -m selfview demo
+
+test: $(VENV)/.dev
+	$(BIN) -m pytest
+
+test-slow: $(VENV)/.dev
+	$(BIN) -m pytest -m slow
+
+check: $(VENV)/.dev
+	$(BIN) -m ruff check .
+	$(BIN) -m ruff format --check .
+	$(BIN) -m mypy
+
+bench: $(VENV)/.dev
+	@for b in benchmarks/*.py; do echo "== $$b"; $(BIN) "$$b" || exit 1; done
+
+clean:
+	rm -rf $(VENV) build dist runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

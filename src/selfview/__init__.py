@@ -1,0 +1,40 @@
+"""selfview: small, discriminative embeddings from unlabelled data, without augmentations.
+
+>>> from selfview import SelfView
+>>> model = SelfView(n_components=10, random_state=0)
+
+Names are imported on first use, so that `import selfview` and the command line's help stay quick.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from selfview.errors import CollapseWarning, InputError, SelfViewError, SelfViewWarning
+
+if TYPE_CHECKING:
+    from selfview.method import SelfView
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "SelfView": "selfview.method",
+}
+
+__all__ = [
+    "CollapseWarning",
+    "InputError",
+    "SelfView",
+    "SelfViewError",
+    "SelfViewWarning",
+    "__version__",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'selfview' has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
