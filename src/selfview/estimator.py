@@ -1,0 +1,364 @@
+"""fit and transform for any network: input, device, precision, progress, state on disk.
+
+A method derives from `Embedder` and says two things: which network (`_network`), and which phases
+train it (`_phases`). The constructor only remembers; `fit` checks, and sets nothing unless it ends
+well.
+"""
+
+import copy
+import math
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import validate_data
+from torch import Tensor, nn
+
+from selfview import health, networks, parameters, storage
+from selfview.checkpoint import Checkpoints, restore
+from selfview.devices import resolve_device, resolve_precision
+from selfview.errors import CollapseWarning, InputError, SelfViewWarning
+from selfview.progress import follow
+from selfview.rows import Rows, Summary, as_rows
+from selfview.training import Phase, adam, n_batches, own_randomness, train
+
+AUTO_STEPS = 2000  # of an "auto" fit: minutes on two cores
+TRANSFORM_ROWS = 4096
+HEALTH_ROWS = 4096
+
+History = list[dict[str, float]]
+
+
+class UnfittedError(InputError, NotFittedError):
+    """The model was used before `fit`."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a method may know of a fit when it builds its network and phases."""
+
+    shape: tuple[int, ...]  # of a row as it enters the network
+    summary: Summary
+    epochs: int
+    seed: int
+    device: torch.device
+    precision: str = "float32"
+
+    def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:
+        """The rows of the given numbers, as the network takes them."""
+        layout = torch.channels_last if len(self.shape) == 3 else torch.contiguous_format
+        x = rows.take(index).reshape(-1, *self.shape).to(self.device)
+        return x.contiguous(memory_format=layout)
+
+
+class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of all estimators that learn an encoder by gradient steps."""
+
+    n_components: int
+    encoder: str | nn.Module
+    epochs: str | int
+    batch_size: int
+    learning_rate: float
+    precision: str
+    device: str | torch.device
+    random_state: Any
+    checkpoint: Any
+    verbose: int
+
+    def _network(self, run: Run) -> nn.Module:
+        """A network whose part `encoder` gives the embedding."""
+        raise NotImplementedError
+
+    def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
+        """What happens in a step, in order."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Learn the embedding of `X`.
+
+        Parameters
+        ----------
+        X : ndarray, memmap, sparse matrix, Tensor, DataFrame or torch Dataset
+            Rows of features (n, n_features), or images (n, channels, height, width).
+        y : ignored
+            Labels are never looked at.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        rows = as_rows(X)
+        run = self._run(rows)
+        keeper = Checkpoints(self.checkpoint, self._identity(rows, run))
+        state = keeper.latest()
+        if state is not None:
+            run = replace(run, seed=int(state[1]["seed"]))
+        network, optimisers, history = self._start(run), None, []
+        if state is not None:
+            optimisers = [adam(phase) for phase in self._phases(network, run)]
+            restore(network, optimisers, state[0])
+            history = state[1]["history"]
+        return self._learn(X, rows, run, network, optimisers, history, run.epochs, keeper)
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Go on learning for one pass over `X`; the first call starts.
+
+        Parameters
+        ----------
+        X : rows as in `fit`
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        no_keeper = Checkpoints(None, {})
+        if not hasattr(self, "network_"):
+            rows = as_rows(X)
+            run = self._run(rows)
+            return self._learn(X, rows, run, self._start(run), None, [], 1, no_keeper)
+        rows = self._rows(X)
+        run = replace(self._run(rows), epochs=self.epochs_, seed=self.seed_)
+        # A copy, so that an interrupted pass leaves the model as it was.
+        network, optimisers = copy.deepcopy((self.network_, self._optimisers))
+        until = len(self.history_) + 1
+        return self._learn(X, rows, run, network, optimisers, self.history_, until, no_keeper)
+
+    def _learn(
+        self,
+        X: Any,
+        rows: Rows,
+        run: Run,
+        network: nn.Module,
+        optimisers: list[torch.optim.Adam] | None,
+        history: History,
+        until: int,
+        keeper: Checkpoints,
+    ) -> Self:
+        """Train until so many epochs are done, and only then change the estimator."""
+        phases = self._phases(network, run)
+        optimisers = optimisers or [adam(phase) for phase in phases]
+        history, start = list(history), time.monotonic()
+        epochs = range(len(history), until)
+        network.train()
+        with own_randomness(run.seed):
+            figures = train(
+                phases,
+                optimisers,
+                lambda index: run.batch(rows, index),
+                rows.n,
+                epochs=epochs,
+                batch_size=self.batch_size,
+                seed=run.seed,
+                device=run.device,
+                precision=run.precision,
+            )
+            headline = self._headline(rows, run)
+            for row in follow(figures, headline=headline, epochs=epochs, verbose=self.verbose):
+                history.append(row | {"seconds": time.monotonic() - start})
+                meta = {"seed": run.seed, "history": history}
+                done = len(history)
+                keeper.keep(network, optimisers, meta, epoch=done, last=done == until)
+        network.eval()
+        examined = self._examine(network, rows, run, history)
+        validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
+        self._become(network, rows.shape, run, history, examined)
+        self._optimisers = optimisers
+        self._warn(run)
+        return self
+
+    def _become(
+        self,
+        network: nn.Module,
+        shape_in: tuple[int, ...],
+        run: Run,
+        history: History,
+        examined: dict[str, Any],
+    ) -> None:
+        self.network_ = network
+        self.shape_in_ = shape_in
+        self.n_features_in_ = math.prod(shape_in)
+        self.embedding_dim_ = self._embedding_dim(network.encoder, run)
+        self.epochs_ = run.epochs
+        self.seed_ = run.seed
+        self.history_ = history
+        self.health_ = examined
+        self._optimisers: list[torch.optim.Adam] | None = None
+
+    def _start(self, run: Run) -> nn.Module:
+        with own_randomness(run.seed):
+            return self._network(run).to(run.device)
+
+    def _run(self, rows: Rows) -> Run:
+        if rows.n < 2:
+            raise InputError(
+                "fit needs at least 2 rows, got n_samples = 1: one row can't be told from others"
+            )
+        steps = n_batches(rows.n, self.batch_size)
+        device = resolve_device(self.device)
+        return Run(
+            shape=networks.input_shape(rows.shape, self.encoder),
+            summary=rows.summary(),
+            epochs=math.ceil(AUTO_STEPS / steps) if self.epochs == "auto" else int(self.epochs),
+            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            device=device,
+            precision=resolve_precision(self.precision, device),
+        )
+
+    def _identity(self, rows: Rows, run: Run) -> dict[str, Any]:
+        """What must be the same for a checkpoint to be of this run."""
+        given = storage.plain_parameters(self)
+        for name in ("checkpoint", "verbose", "device"):
+            given.pop(name)
+        about = {"class": type(self).__name__, "n": rows.n, "shape": rows.shape}
+        return {**about, "parameters": given, "summary": asdict(run.summary)}
+
+    def _headline(self, rows: Rows, run: Run) -> str:
+        steps = n_batches(rows.n, self.batch_size)
+        return (
+            f"{type(self).__name__}: {rows.n:,} rows of {'x'.join(map(str, rows.shape))}, "
+            f"{run.epochs:,} epochs of {steps:,} steps ({run.epochs * steps:,} in all), "
+            f"{run.precision} on {run.device}"
+        )
+
+    @torch.no_grad()
+    def _examine(
+        self, network: nn.Module, rows: Rows, run: Run, history: History
+    ) -> dict[str, Any]:
+        index = np.random.default_rng(run.seed).permutation(rows.n)[:HEALTH_ROWS]
+        figures = self._diagnose(network, run.batch(rows, np.sort(index)), history)
+        sound, words = health.verdict(figures, self._embedding_dim(network.encoder, run))
+        return {**figures, "healthy": sound, "verdict": words}
+
+    def _diagnose(
+        self,
+        network: nn.Module,
+        x: Tensor,
+        history: History,  # noqa: ARG002
+    ) -> dict[str, float]:
+        """Figures that tell a collapsed run, from a sample of the rows."""
+        return {"effective_rank": health.effective_rank(network.encoder(x).float())}
+
+    def _warn(self, run: Run) -> None:
+        if run.summary.constant:
+            message = "all rows are equal: there is nothing to learn"
+            warnings.warn(message, SelfViewWarning, stacklevel=4)
+        elif not self.health_["healthy"]:
+            warnings.warn(self.health_["verdict"], CollapseWarning, stacklevel=4)
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Embed rows; each result depends on its own row alone.
+
+        Parameters
+        ----------
+        X : rows as in `fit`
+
+        Returns
+        -------
+        ndarray (n, embedding_dim_) of float32
+        """
+        encoder = self._fitted_network().encoder
+        return self._apply(encoder, X, self.embedding_dim_)
+
+    def _apply(
+        self, function: Callable[[Tensor], Tensor], X: Any, width: int
+    ) -> NDArray[np.float32]:
+        rows = self._rows(X)
+        validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        rows.check()
+        device = next(self.network_.parameters()).device
+        shape = networks.input_shape(rows.shape, self.encoder)
+        run = Run(shape, Summary(), self.epochs_, self.seed_, device)
+        out = np.empty((rows.n, width), np.float32)
+        with torch.inference_mode():
+            for start in range(0, rows.n, TRANSFORM_ROWS):
+                part = slice(start, min(start + TRANSFORM_ROWS, rows.n))
+                out[part] = function(run.batch(rows, part)).float().cpu().numpy()
+        return out
+
+    def _rows(self, X: Any) -> Rows:
+        """`X` as rows, which must be of the shape that was fitted."""
+        self._fitted_network()
+        rows = as_rows(X)
+        if rows.shape == self.shape_in_:
+            return rows
+        name = type(self).__name__
+        if len(rows.shape) == len(self.shape_in_) == 1:
+            raise InputError(
+                f"X has {rows.n_features} features, but {name} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        raise InputError(
+            f"X has rows of shape {rows.shape}, but {name} was fitted on rows of shape "
+            f"{self.shape_in_}"
+        )
+
+    def _fitted_network(self) -> Any:
+        if not hasattr(self, "network_"):
+            name = type(self).__name__
+            raise UnfittedError(f"This {name} instance is not fitted yet: call 'fit' first")
+        return self.network_
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_dim_
+
+    def _embedding_dim(self, encoder: nn.Module, run: Run) -> int:
+        if isinstance(self.encoder, nn.Module):
+            return networks.output_size(encoder, run.shape)
+        return self.n_components
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to the folder `path`, without pickle.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder is made; a model already in it is replaced.
+        """
+        storage.save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, encoder: nn.Module | None = None) -> Self:
+        """The model that `save` wrote to the folder `path`. Nothing in it is executed.
+
+        Parameters
+        ----------
+        path : str or Path
+        encoder : nn.Module, optional
+            Needed if the model was fitted with an own encoder: its architecture, whose weights
+            are then read from the folder.
+        """
+        return storage.load(cls, Path(path), encoder)
+
+    def _check_parameters(self) -> None:
+        parameters.integer("n_components", self.n_components, at_least=1)
+        parameters.integer("batch_size", self.batch_size, at_least=2)
+        parameters.positive("learning_rate", self.learning_rate)
+        parameters.one_of("precision", self.precision, ("auto", "float32", "bfloat16"))
+        if not isinstance(self.encoder, nn.Module):
+            parameters.one_of("encoder", self.encoder, networks.ENCODERS)
+        if self.epochs != "auto":
+            parameters.integer("epochs", self.epochs, at_least=1)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The optimisers' moments would triple a pickle; without them partial_fit starts new ones.
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"_optimisers": None} if "_optimisers" in state else state

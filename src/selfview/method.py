@@ -1,0 +1,290 @@
+"""SelfView: the paper's method as a scikit-learn estimator. `_phases` is its Algorithm 4."""
+
+import math
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from selfview import health, networks, parameters
+from selfview.errors import InputError
+from selfview.estimator import Embedder, Run
+from selfview.losses import swapped_kl
+from selfview.networks import EncoderHead
+from selfview.rows import Summary
+from selfview.targets import adapt, entropy, marginal_error, scheduled_entropy, sinkhorn
+from selfview.training import Phase, Step
+from selfview.views import adversarial_step, random_step, untouched
+
+VIEWS = ("adversarial", "random", "random+adversarial", "none")
+RECIPES = ("paper",)
+
+PAPER_EPOCHS = 5000
+WARMUP_SHARE = 100 / PAPER_EPOCHS  # of the epochs, for the target entropy to come down
+DROP_SHARE = 1000 / PAPER_EPOCHS  # of the epochs, before the learning rate drops
+DROP = 1e-4 / 5e-4  # what is left of it then
+DENSE_RATIO = 1 / 5  # epsilon over the mean row norm
+TEXT_RATIO = 20 / math.sqrt(2000)  # the same for tf-idf rows
+
+
+def paper_epsilon(summary: Summary) -> float:
+    """The paper's rule for epsilon: a share of the mean row norm, larger for tf-idf-like rows."""
+    ratio = TEXT_RATIO if summary.text_like else DENSE_RATIO
+    # Rows that are all zero have no scale: any step is as good.
+    return ratio * summary.mean_norm or 1.0
+
+
+class SelfView(Embedder):
+    """Small, discriminative embedding of unlabelled rows, learned without augmentations.
+
+    The model makes two views of every row by stepping in the direction that changes its own
+    prediction most, labels each view by optimal transport onto `n_prototypes` equally used
+    prototypes, and learns to predict the label of one view from the other [1]_.
+
+    Parameters
+    ----------
+    recipe : {"paper"}
+        Where values that are not given come from.
+    n_components : int
+        Length of the embedding. With an own `encoder`, its output decides.
+    n_prototypes : int
+        Number of prototypes k that rows are softly assigned to while learning.
+    encoder : {"auto", "mlp", "cnn"} or nn.Module
+        "auto" takes the convolutional one for images (n, channels, height, width) or (n, height,
+        width), and the perceptron for all else. A module is copied, with its weights.
+    batch_norm : {"both", "encoder", "head", "none"}
+        Where batch norm stands.
+    views : {"adversarial", "random", "random+adversarial", "none"}
+        How the two views are made; all but the first are the paper's ablation.
+    epsilon : "auto" or float
+        Length of a view's step. "auto": a fifth of the mean row norm, and 20 / sqrt(2000) of it
+        for tf-idf-like rows (not negative, at most a tenth not zero).
+    xi : float
+        Length of the random probe at which the direction is found.
+    sinkhorn_iterations : int
+        Rounds of Sinkhorn-Knopp for a target.
+    temperature : "adaptive" or float
+        Of the targets. "adaptive" keeps their entropy at `target_entropy`.
+    target_entropy : "auto" or float
+        In nats; "auto" is log sqrt(n_prototypes).
+    warmup : "auto" or float
+        Epochs in which the target entropy falls from log(n_prototypes). "auto": a fiftieth of the
+        epochs, as 100 of the paper's 5,000.
+    epochs : "auto" or int
+        "auto" is a budget of steps that takes minutes on two cores.
+    batch_size : int
+        Rows in a batch, at most.
+    learning_rate : float
+        Of Adam; drops to a fifth after a fifth of the epochs.
+    precision : {"auto", "float32", "bfloat16"}
+        Of training. "auto" takes bfloat16 where the processor computes with it directly.
+        `transform` is always in float32.
+    device : "auto" or str or torch.device
+        "auto" is a CUDA device if there is one.
+    random_state : int, RandomState or None
+        The same number gives the same weights, bit for bit.
+    checkpoint : path or None
+        Folder in which to keep the state of training. A fit that finds its own there goes on.
+    verbose : int
+        0 is silent; 1 shows progress on standard error.
+
+    Attributes
+    ----------
+    embedding_dim_ : int
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str
+        Only if fitted on a data frame whose columns have names.
+    epsilon_ : float
+        The length of a view's step that was used.
+    epochs_ : int
+        The number of epochs planned.
+    history_ : list of dict
+        A row an epoch: loss, entropy of the targets, temperature, seconds.
+    health_ : dict
+        Signs of collapse, and a verdict in words.
+
+    References
+    ----------
+    .. [1] Ntelemis, Jin, Thomas, "A Generic Self-Supervised Framework of Learning Invariant
+       Discriminative Features", IEEE TNNLS, 2023 (arXiv 2202.06914).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = SelfView(n_components=10, epochs=2, random_state=0, verbose=0)
+    >>> model.fit_transform(X).shape
+    (1797, 10)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 10,
+        *,
+        recipe: str = "paper",
+        n_prototypes: int = 100,
+        encoder: str | nn.Module = "auto",
+        batch_norm: str = "both",
+        views: str = "adversarial",
+        epsilon: str | float = "auto",
+        xi: float = 10.0,
+        sinkhorn_iterations: int = 10,
+        temperature: str | float = "adaptive",
+        target_entropy: str | float = "auto",
+        warmup: str | float = "auto",
+        epochs: str | int = "auto",
+        batch_size: int = 256,
+        learning_rate: float = 5e-4,
+        precision: str = "auto",
+        device: str | torch.device = "auto",
+        random_state: Any = None,
+        checkpoint: Any = None,
+        verbose: int = 1,
+    ) -> None:
+        self.n_components = n_components
+        self.recipe = recipe
+        self.n_prototypes = n_prototypes
+        self.encoder = encoder
+        self.batch_norm = batch_norm
+        self.views = views
+        self.epsilon = epsilon
+        self.xi = xi
+        self.sinkhorn_iterations = sinkhorn_iterations
+        self.temperature = temperature
+        self.target_entropy = target_entropy
+        self.warmup = warmup
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.precision = precision
+        self.device = device
+        self.random_state = random_state
+        self.checkpoint = checkpoint
+        self.verbose = verbose
+
+    @property
+    def epsilon_(self) -> float:
+        """Length of a view's step."""
+        return float(self._fitted_network().epsilon)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Soft assignment of every row to the prototypes.
+
+        Parameters
+        ----------
+        X : rows as in `fit`
+
+        Returns
+        -------
+        ndarray (n, n_prototypes)
+            Rows sum to 1.
+        """
+        network = self._fitted_network()
+        return self._apply(lambda x: torch.softmax(network(x), dim=1), X, self.n_prototypes)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        parameters.one_of("recipe", self.recipe, RECIPES)
+        parameters.integer("n_prototypes", self.n_prototypes, at_least=2)
+        parameters.one_of("batch_norm", self.batch_norm, networks.BATCH_NORM)
+        parameters.one_of("views", self.views, VIEWS)
+        parameters.positive("xi", self.xi)
+        parameters.integer("sinkhorn_iterations", self.sinkhorn_iterations, at_least=1)
+        if self.epsilon != "auto":
+            parameters.positive("epsilon", self.epsilon)
+        if self.temperature != "adaptive":
+            parameters.positive("temperature", self.temperature)
+        if self.warmup != "auto":
+            parameters.not_negative("warmup", self.warmup)
+        if self.target_entropy != "auto":
+            highest = math.log(self.n_prototypes)
+            if parameters.positive("target_entropy", self.target_entropy) > highest:
+                raise InputError(
+                    f"target_entropy must not be above log(n_prototypes) = {highest:.3f}, got "
+                    f"{self.target_entropy}"
+                )
+
+    def _network(self, run: Run) -> EncoderHead:
+        encoder = networks.make_encoder(
+            self.encoder, run.shape, self.n_components, self.batch_norm in ("both", "encoder")
+        )
+        dim = self._embedding_dim(encoder, run)
+        head = networks.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
+        epsilon = paper_epsilon(run.summary) if self.epsilon == "auto" else float(self.epsilon)
+        start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
+        return EncoderHead(encoder, head, epsilon=epsilon, temperature=start)
+
+    def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
+        assert isinstance(network, EncoderHead)
+        k, iterations = self.n_prototypes, self.sinkhorn_iterations
+        warmup = run.epochs * WARMUP_SHARE if self.warmup == "auto" else float(self.warmup)
+        final_entropy = (
+            math.log(k) / 2 if self.target_entropy == "auto" else float(self.target_entropy)
+        )
+
+        def targets(logits: Tensor, epoch: float) -> Tensor:
+            """Targets of a view, with the temperature that the last view left (Algorithm 2)."""
+            logits = logits.detach().float()
+            temperature = float(network.temperature)
+            if self.temperature != "adaptive":
+                return sinkhorn(logits, temperature, iterations)
+            aim = scheduled_entropy(final_entropy, k, epoch / warmup if warmup else 1.0)
+            q, temperature = adapt(logits, temperature, aim, iterations)
+            network.temperature.fill_(temperature)
+            return q
+
+        def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
+            view1, view2 = self._views(network, step)
+            o1, o2 = network(view1), network(view2)
+            q1 = targets(o1, step.epoch)
+            q2 = targets(o2, step.epoch)
+            value = swapped_kl(q1, o1, q2, o2)
+            return value, {
+                "loss_over_log_k": value.item() / math.log(k),
+                "entropy": float(entropy(q2)),
+                "temperature": float(network.temperature),
+                "marginal_error": marginal_error(q2),
+            }
+
+        def learning_rate(epoch: float) -> float:
+            return self.learning_rate * (1.0 if epoch < run.epochs * DROP_SHARE else DROP)
+
+        return [Phase("loss", list(network.parameters()), loss, learning_rate)]
+
+    def _views(self, network: EncoderHead, step: Step) -> list[Tensor]:
+        """Two views of a batch, of the kinds that `views` names."""
+        x, length = step.batch, float(network.epsilon)
+        kinds = {
+            "adversarial": ("adversarial", "adversarial"),
+            "random+adversarial": ("random", "adversarial"),
+            "random": ("random", "random"),
+            "none": ("none", "none"),
+        }[self.views]
+        with untouched(network):
+            p = torch.empty(0)
+            if "adversarial" in kinds:
+                with torch.no_grad():
+                    p = torch.softmax(network(x).float(), dim=1)
+
+            def view(kind: str) -> Tensor:
+                if kind == "random":
+                    return x + random_step(x, length, step.generator)
+                if kind == "none":
+                    return x
+                return x + adversarial_step(
+                    network, x, p, epsilon=length, xi=self.xi, generator=step.generator
+                )
+
+            return [view(kind) for kind in kinds]
+
+    def _diagnose(self, network: nn.Module, x: Tensor, history: list[dict[str, float]]) -> Any:
+        assert isinstance(network, EncoderHead)
+        p = torch.softmax(network(x).float(), dim=1)
+        last = history[-1] if history else {}
+        return {
+            "loss_over_log_k": last.get("loss_over_log_k", math.nan),
+            "entropy_over_log_k": health.relative_entropy(p),
+            "prototype_use": health.prototype_use(p),
+            "marginal_error": last.get("marginal_error", math.nan),
+            **super()._diagnose(network, x, history),
+        }

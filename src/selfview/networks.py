@@ -1,0 +1,148 @@
+"""Encoders, the head, and what joins them. Shapes and sizes as in the paper's Section IV-C."""
+
+import copy
+import itertools
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from selfview.errors import InputError
+
+FILTERS = 128  # of the first convolution; every further one has twice as many, up to the limit
+MAX_FILTERS = 512
+KERNEL, STRIDE = 5, 2
+LARGEST_SIDE = 8  # an image is halved until it is no larger, at least twice
+
+ENCODERS = ("auto", "mlp", "cnn")
+BATCH_NORM = ("both", "encoder", "head", "none")
+
+
+def perceptron(sizes: Sequence[int], batch_norm: bool) -> nn.Sequential:
+    """Linear layers of the given sizes with ReLU, and batch norm if asked, between them."""
+    layers: list[nn.Module] = []
+    for fan_in, fan_out in itertools.pairwise(sizes[:-1]):
+        layers.append(nn.Linear(fan_in, fan_out))
+        if batch_norm:
+            layers.append(nn.BatchNorm1d(fan_out))
+        layers.append(nn.ReLU())
+    layers.append(nn.Linear(sizes[-2], sizes[-1]))
+    return nn.Sequential(*layers)
+
+
+def mlp_encoder(n_features: int, n_components: int, batch_norm: bool = True) -> nn.Sequential:
+    """The paper's encoder for vectors: n_features-1024-1024-n_components."""
+    return nn.Sequential(
+        nn.Flatten(), *perceptron([n_features, 1024, 1024, n_components], batch_norm)
+    )
+
+
+def convolutions(shape: Sequence[int]) -> list[tuple[int, int, tuple[int, int]]]:
+    """(filters, padding, resulting height and width) of every convolution for images of `shape`.
+
+    28 x 28 pixels become 12 x 12 and 4 x 4, as in the paper. A side shorter than the kernel is
+    padded; a large image gets further layers.
+    """
+    _, *sides = shape
+    plan: list[tuple[int, int, tuple[int, int]]] = []
+    filters = FILTERS
+    while len(plan) < 2 or max(sides) > LARGEST_SIDE:
+        padding = 0 if min(sides) >= KERNEL else KERNEL // 2
+        sides = [(side + 2 * padding - KERNEL) // STRIDE + 1 for side in sides]
+        plan.append((filters, padding, (sides[0], sides[1])))
+        filters = min(2 * filters, MAX_FILTERS)
+    return plan
+
+
+def cnn_encoder(shape: Sequence[int], n_components: int, batch_norm: bool = True) -> nn.Sequential:
+    """The paper's encoder for images of `shape` (channels, height, width).
+
+    Two convolutions of 128 and 256 filters (kernel 5, stride 2, no padding) and a linear layer for
+    28 x 28; see `convolutions` for other sizes.
+    """
+    layers: list[nn.Module] = []
+    channels = shape[0]
+    plan = convolutions(shape)
+    for filters, padding, _ in plan:
+        layers.append(nn.Conv2d(channels, filters, KERNEL, STRIDE, padding))
+        if batch_norm:
+            layers.append(nn.BatchNorm2d(filters))
+        layers.append(nn.ReLU())
+        channels = filters
+    height, width = plan[-1][2]
+    layers += [nn.Flatten(), nn.Linear(channels * height * width, n_components)]
+    return nn.Sequential(*layers)
+
+
+def head(n_components: int, n_prototypes: int, batch_norm: bool = True) -> nn.Sequential:
+    """The paper's classifier on top of the embedding: n_components-128-128-n_prototypes."""
+    return perceptron([n_components, 128, 128, n_prototypes], batch_norm)
+
+
+class EncoderHead(nn.Module):
+    """An encoder with a head: rows to logits; `encoder` alone gives the embedding."""
+
+    # Buffers, so that they are saved and resumed with the weights.
+    epsilon: Tensor
+    temperature: Tensor
+
+    def __init__(
+        self, encoder: nn.Module, head: nn.Module, *, epsilon: float, temperature: float
+    ) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.head = head
+        self.register_buffer("epsilon", torch.tensor(epsilon, dtype=torch.float64))
+        self.register_buffer("temperature", torch.tensor(temperature, dtype=torch.float64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        logits: Tensor = self.head(self.encoder(x))
+        return logits
+
+
+def input_shape(shape: tuple[int, ...], encoder: str | nn.Module) -> tuple[int, ...]:
+    """Shape in which a row of `shape` enters the network: a grey image gets its channel."""
+    if isinstance(encoder, nn.Module) or encoder == "mlp" or len(shape) == 1:
+        return shape
+    if len(shape) == 2:
+        return (1, *shape)
+    if len(shape) == 3 and shape[0] > 4 and shape[2] <= 4:
+        raise InputError(
+            f"images must be (n, channels, height, width), and rows of shape {shape} look like "
+            "(height, width, channels): pass X.transpose(0, 3, 1, 2)"
+        )
+    return shape
+
+
+def make_encoder(
+    encoder: str | nn.Module, shape: tuple[int, ...], n_components: int, batch_norm: bool
+) -> nn.Module:
+    """The encoder that the parameter `encoder` names, for rows of `shape`; a module is copied."""
+    if isinstance(encoder, nn.Module):
+        return copy.deepcopy(encoder)
+    if len(shape) == 3 and encoder != "mlp":
+        return cnn_encoder(shape, n_components, batch_norm)
+    if encoder == "cnn":
+        raise InputError(
+            f"encoder='cnn' needs images (n, channels, height, width), got rows of shape {shape}: "
+            "reshape X, or take encoder='mlp'"
+        )
+    return mlp_encoder(math.prod(shape), n_components, batch_norm)
+
+
+@torch.no_grad()
+def output_size(encoder: nn.Module, shape: tuple[int, ...]) -> int:
+    """Length of the vectors that `encoder` makes of rows of `shape`, found by trying."""
+    device = next((p.device for p in encoder.parameters()), torch.device("cpu"))
+    training = encoder.training
+    try:
+        z = encoder.eval()(torch.zeros(2, *shape, device=device))
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise InputError(f"the encoder does not take rows of shape {shape}: {error}") from error
+    finally:
+        encoder.train(training)
+    if not isinstance(z, Tensor) or z.ndim != 2 or z.shape[0] != 2:
+        found = tuple(z.shape) if isinstance(z, Tensor) else type(z).__name__
+        raise InputError(f"the encoder must return (batch, n_components), got {found} for 2 rows")
+    return int(z.shape[1])

@@ -1,0 +1,71 @@
+"""Progress of a training run: a bar on a terminal, plain lines elsewhere, nothing when silent."""
+
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+PLAIN_LINES = 10  # of a whole run, where there is no terminal
+
+
+def follow(
+    rows: Iterable[dict[str, float]], *, headline: str, epochs: range, verbose: int
+) -> Iterator[dict[str, float]]:
+    """Pass on the rows of a run, and show each as it comes.
+
+    Everything goes to standard error, so that standard output stays the program's own.
+    """
+    if not verbose:
+        yield from rows
+        return
+    console = Console(stderr=True)
+    console.print(headline, highlight=False, soft_wrap=True)
+    yield from _bar(rows, epochs, console) if console.is_terminal else _lines(rows, epochs)
+
+
+def _bar(
+    rows: Iterable[dict[str, float]], epochs: range, console: Console
+) -> Iterator[dict[str, float]]:
+    columns = (
+        TextColumn("epoch"),
+        MofNCompleteColumn(),
+        BarColumn(),
+        TextColumn("{task.fields[figures]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=epochs.stop, completed=epochs.start, figures="")
+        for row in rows:
+            bar.update(task, advance=1, figures=describe(row))
+            yield row
+
+
+def _lines(rows: Iterable[dict[str, float]], epochs: range) -> Iterator[dict[str, float]]:
+    start = time.monotonic()
+    every = max(1, len(epochs) // PLAIN_LINES)
+    for done, row in enumerate(rows, 1):
+        if done % every == 0 or done == len(epochs):
+            left = (time.monotonic() - start) / done * (len(epochs) - done)
+            line = f"epoch {int(row['epoch'])}/{epochs.stop}  {describe(row)}  {left:.0f} s left"
+            print(line, file=sys.stderr, flush=True)  # noqa: T201
+        yield row
+
+
+def describe(row: Mapping[str, float]) -> str:
+    """The figures of an epoch in one line."""
+    return "  ".join(
+        f"{name.replace('_over_', '/').replace('_', ' ')} {value:.3f}"
+        for name, value in row.items()
+        if name not in {"epoch", "seconds", "marginal_error"}
+    )

@@ -1,0 +1,293 @@
+"""Rows: one face for everything that can be fitted, so that a batch costs what a batch costs.
+
+Arrays, memory maps, sparse matrices, tensors, data frames and torch Datasets become `Rows`, which
+hand out float32 tensors for the row numbers asked for. Nothing is ever copied or made dense whole.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from selfview.errors import InputError
+
+CHUNK_BYTES = 1 << 25  # 32 MiB of float32 at a time when all rows are gone through
+TEXT_LIKE_DENSITY = 0.1
+
+Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What one pass over all rows tells about them."""
+
+    mean_norm: float = 1.0  # mean Euclidean length of a row
+    density: float = 1.0  # share of entries that are not zero
+    negative: bool = False  # is any entry below zero?
+    constant: bool = False  # are all rows equal?
+
+    @property
+    def text_like(self) -> bool:
+        """Non-negative and mostly zeros, as tf-idf rows are."""
+        return self.density <= TEXT_LIKE_DENSITY and not self.negative
+
+
+class Rows(ABC):
+    """`n` rows of one `shape`, as float32 tensors on demand."""
+
+    n: int
+    shape: tuple[int, ...]
+
+    @abstractmethod
+    def take(self, index: Index | slice) -> Tensor:
+        """The rows of the given numbers: float32 (batch, *shape)."""
+
+    @property
+    def n_features(self) -> int:
+        return int(np.prod(self.shape))
+
+    def chunks(self) -> Iterator[tuple[int, Tensor]]:
+        """All rows in order, a bounded number at a time, each chunk with its first row's number."""
+        size = max(1, CHUNK_BYTES // (4 * max(self.n_features, 1)))
+        for start in range(0, self.n, size):
+            yield start, self.take(slice(start, min(start + size, self.n)))
+
+    def check(self) -> None:
+        """Raise for the first entry that is not a finite float32, naming its row and column."""
+        for start, x in self.chunks():
+            self._check_chunk(start, x)
+
+    def summary(self) -> Summary:
+        """Check all entries and describe the rows, in one pass."""
+        norms, nonzero, negative, constant = 0.0, 0, False, True
+        first: Tensor | None = None
+        for start, x in self.chunks():
+            self._check_chunk(start, x)
+            flat = x.flatten(1)
+            first = flat[:1] if first is None else first
+            norms += float(torch.linalg.vector_norm(flat.double(), dim=1).sum())
+            nonzero += int(torch.count_nonzero(flat))
+            negative = negative or bool((flat < 0).any())
+            constant = constant and bool((flat == first).all())
+        return Summary(norms / self.n, nonzero / (self.n * self.n_features), negative, constant)
+
+    @staticmethod
+    def _check_chunk(start: int, x: Tensor) -> None:
+        # A sum is finite only if all terms are; the exact search is for the failing case alone.
+        if torch.isfinite(x.sum()) or (finite := torch.isfinite(x.flatten(1))).all():
+            return
+        row, column = torch.nonzero(~finite)[0].tolist()
+        raise not_finite(float(x.flatten(1)[row, column]), start + row, column)
+
+
+def not_finite(value: float, row: int, column: int) -> InputError:
+    what = "NaN" if np.isnan(value) else "infinity (or a number too large for float32)"
+    return InputError(
+        f"X contains {what} at row {row}, column {column}. Remove such rows or fill the gaps, for "
+        "example with sklearn.impute.SimpleImputer."
+    )
+
+
+class ArrayRows(Rows):
+    """Rows of an ndarray or a memory map."""
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self.array = array
+        self.n = array.shape[0]
+        self.shape = array.shape[1:]
+
+    def take(self, index: Index | slice) -> Tensor:
+        rows = self.array[index]
+        # A number beyond float32 becomes infinity here and is named by the check.
+        with np.errstate(over="ignore"):
+            if isinstance(index, slice):  # a view of the caller's memory: never hand that out
+                return torch.from_numpy(np.array(rows, dtype=np.float32, order="C"))
+            return torch.from_numpy(np.ascontiguousarray(rows, dtype=np.float32))
+
+
+class TensorRows(Rows):
+    """Rows of a tensor, on whatever device it is."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor.detach()
+        self.n = tensor.shape[0]
+        self.shape = tuple(tensor.shape[1:])
+
+    def take(self, index: Index | slice) -> Tensor:
+        at = index if isinstance(index, slice) else torch.from_numpy(index)
+        rows = self.tensor[at].to(torch.float32)
+        return rows.clone() if isinstance(index, slice) else rows
+
+
+class SparseRows(Rows):
+    """Rows of a sparse matrix; only the rows asked for are made dense."""
+
+    def __init__(self, matrix: Any) -> None:
+        self.matrix = sp.csr_array(matrix)
+        self.n = self.matrix.shape[0]
+        self.shape = (self.matrix.shape[1],)
+
+    def take(self, index: Index | slice) -> Tensor:
+        with np.errstate(over="ignore"):
+            return torch.from_numpy(self.matrix[index].astype(np.float32).toarray())
+
+    def check(self) -> None:
+        with np.errstate(over="ignore"):
+            data = self.matrix.data.astype(np.float32)
+        if np.isfinite(data.sum(dtype=np.float64)):
+            return
+        at = int(np.flatnonzero(~np.isfinite(data))[0])
+        row = int(np.searchsorted(self.matrix.indptr, at, side="right")) - 1
+        raise not_finite(float(data[at]), row, int(self.matrix.indices[at]))
+
+    def summary(self) -> Summary:
+        self.check()
+        matrix = self.matrix.astype(np.float64)
+        norms = np.sqrt(matrix.multiply(matrix).sum(axis=1))
+        # max - min also counts the entries that are not stored.
+        spread = (matrix.max(axis=0) - matrix.min(axis=0)).toarray()
+        return Summary(
+            float(norms.mean()),
+            float(np.count_nonzero(matrix.data)) / (self.n * self.n_features),
+            bool((matrix.data < 0).any()),
+            not spread.any(),
+        )
+
+
+class DatasetRows(Rows):
+    """Items of a map-style torch Dataset; of an item that is a tuple, only the first part."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+        self.n = len(dataset)
+        self.shape = tuple(self._item(0).shape) if self.n else ()
+
+    def _item(self, i: int) -> Tensor:
+        item = self.dataset[i]
+        # Labels of a supervised Dataset come second: they are dropped here and never seen.
+        item = item[0] if isinstance(item, tuple | list) else item
+        try:
+            return torch.as_tensor(item).detach().to(torch.float32)
+        except (TypeError, ValueError, RuntimeError) as error:
+            raise InputError(
+                f"item {i} of the Dataset is a {type(item).__name__}, not a tensor or an array of "
+                "numbers"
+            ) from error
+
+    def take(self, index: Index | slice) -> Tensor:
+        numbers = range(self.n)[index] if isinstance(index, slice) else index.tolist()
+        items = [self._item(i) for i in numbers]
+        for i, item in zip(numbers, items, strict=True):
+            if tuple(item.shape) != self.shape:
+                raise InputError(
+                    f"item {i} of the Dataset has shape {tuple(item.shape)}, item 0 has "
+                    f"{self.shape}: all items must have one shape"
+                )
+        return torch.stack(items)
+
+
+def as_rows(X: Any) -> Rows:
+    """`X`, whatever it is, as `Rows`.
+
+    Parameters
+    ----------
+    X : ndarray, memmap, sparse matrix, Tensor, DataFrame or torch Dataset
+        At least two-dimensional, of a real number type.
+
+    Raises
+    ------
+    InputError
+        If `X` isn't numeric, has too few dimensions, or is empty.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> as_rows(np.eye(3)).take(np.array([2])).tolist()
+    [[0.0, 0.0, 1.0]]
+    """
+    if isinstance(X, Rows):
+        return X
+    if isinstance(X, torch.utils.data.Dataset):
+        if isinstance(X, torch.utils.data.TensorDataset):
+            return as_rows(X.tensors[0])
+        if not (hasattr(X, "__len__") and hasattr(X, "__getitem__")):
+            raise InputError(
+                "an iterable Dataset has no row numbers to shuffle: pass a Dataset with __len__ "
+                "and __getitem__"
+            )
+        return _not_empty(DatasetRows(X))
+    if isinstance(X, Tensor):
+        if X.layout != torch.strided:
+            X = X.detach().cpu().to_sparse_coo().coalesce()
+            at, shape = X.indices().numpy(), tuple(X.shape)
+            return as_rows(sp.coo_array((X.values().numpy(), tuple(at)), shape=shape).tocsr())
+        _check_dtype("complex" if X.is_complex() else "number", "")
+        _check_ndim(X.ndim)
+        return _not_empty(TensorRows(X))
+    if sp.issparse(X):
+        _check_dtype(_kind(X.dtype), str(X.dtype))
+        _check_ndim(X.ndim)
+        return _not_empty(SparseRows(X))
+    return _not_empty(ArrayRows(_as_array(X)))
+
+
+def _as_array(X: Any) -> NDArray[Any]:
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):  # a data frame
+        text = [str(c) for c, t in zip(X.columns, X.dtypes, strict=True) if _kind(t) == "text"]
+        if text:
+            raise InputError(
+                f"column{'s' * (len(text) > 1)} {', '.join(text[:5])} of the data frame "
+                f"{'is' if len(text) == 1 else 'are'} not numeric: drop or encode "
+                f"{'it' if len(text) == 1 else 'them'} first"
+            )
+        X = X.to_numpy(dtype=np.float64, na_value=np.nan)
+    try:
+        # A memory map stays one: np.asarray would drop the class, not the mapping.
+        array = X if isinstance(X, np.ndarray) else np.asarray(X)
+    except ValueError as error:
+        raise InputError(
+            "X is not a rectangular array of numbers: its rows differ in length"
+        ) from error
+    _check_dtype(_kind(array.dtype), str(array.dtype))
+    _check_ndim(array.ndim)
+    return array
+
+
+def _kind(dtype: Any) -> str:
+    kind = getattr(dtype, "kind", "O")
+    return {"c": "complex"}.get(kind, "number" if kind in "fiub" else "text")
+
+
+def _check_dtype(kind: str, name: str) -> None:
+    if kind == "complex":
+        raise InputError("Complex data not supported: pass magnitudes, or real and imaginary parts")
+    if kind == "text":
+        raise InputError(
+            f"X must hold numbers, got an array of dtype {name}. Convert it with "
+            "X.astype(float); text becomes numbers with "
+            "sklearn.feature_extraction.text.TfidfVectorizer"
+        )
+
+
+def _check_ndim(ndim: int) -> None:
+    if ndim < 2:
+        raise InputError(
+            f"X must have at least two dimensions (rows and features), got {ndim}. Reshape your "
+            "data: X.reshape(-1, 1) if it has one feature, X.reshape(1, -1) if it is one row"
+        )
+
+
+def _not_empty(rows: Rows) -> Rows:
+    if rows.n == 0:
+        raise InputError(f"X is empty: found array with 0 sample(s) (shape={(0, *rows.shape)})")
+    if rows.n_features == 0:
+        raise InputError(
+            f"0 feature(s) (shape={(rows.n, *rows.shape)}) while a minimum of 1 is required."
+        )
+    return rows

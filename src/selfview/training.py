@@ -1,0 +1,155 @@
+"""The training loop. It knows batches, phases and optimisers, and no method.
+
+All randomness of a step comes from a generator seeded by (seed, epoch, step), and the order of the
+rows by (seed, epoch). So there is no random state to carry: a run that stops after any epoch goes
+on with the same bits.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from selfview.errors import SelfViewError
+
+BETAS = (0.9, 0.999)
+
+
+class TrainingError(SelfViewError):
+    """Training can't go on."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What a loss may look at."""
+
+    batch: Tensor  # (batch, *shape)
+    epoch: float  # epochs done before this step, with fraction
+    generator: torch.Generator
+
+
+Loss = Callable[[Step], tuple[Tensor, Mapping[str, float]]]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """One optimiser's turn in every step: a loss, what it moves, and how fast.
+
+    A method is an ordered list of phases. `loss` returns the loss and figures for the history;
+    `learning_rate` is a function of the epoch (with fraction).
+    """
+
+    name: str
+    parameters: Sequence[nn.Parameter]
+    loss: Loss
+    learning_rate: Callable[[float], float]
+
+
+@contextmanager
+def own_randomness(seed: int) -> Iterator[None]:
+    """A place where torch's global random state is ours; after it, it is the caller's again."""
+    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
+        torch.manual_seed(seed)
+        yield
+
+
+def adam(phase: Phase) -> torch.optim.Adam:
+    """The paper's optimiser for a phase."""
+    return torch.optim.Adam(phase.parameters, lr=phase.learning_rate(0.0), betas=BETAS, fused=True)
+
+
+def n_batches(n: int, batch_size: int) -> int:
+    return math.ceil(n / batch_size)
+
+
+def batches(n: int, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.intp]]:
+    """Row numbers of an epoch's batches: all rows once, shuffled.
+
+    Sizes differ by at most one and none is above `batch_size`, so there is no small last batch,
+    whose transport and batch norm would be poor.
+    """
+    order = np.random.default_rng([seed, epoch]).permutation(n)
+    return np.array_split(order, n_batches(n, batch_size))
+
+
+def step_seed(seed: int, epoch: int, step: int) -> int:
+    return int(np.random.SeedSequence([seed, epoch, step]).generate_state(1, np.uint64)[0] >> 1)
+
+
+def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
+    """The context in which forward passes run at the given precision."""
+    if precision == "bfloat16":
+        return torch.autocast(device.type, dtype=torch.bfloat16)
+    return nullcontext()
+
+
+def train(
+    phases: Sequence[Phase],
+    optimisers: Sequence[torch.optim.Optimizer],
+    take: Callable[[NDArray[np.intp]], Tensor],
+    n: int,
+    *,
+    epochs: range,
+    batch_size: int,
+    seed: int,
+    device: torch.device,
+    precision: str = "float32",
+) -> Iterator[dict[str, float]]:
+    """Train, an epoch each time a row of figures is asked for.
+
+    Parameters
+    ----------
+    phases, optimisers : sequences of equal length
+    take : callable
+        From row numbers to a batch on `device`.
+    n : int
+        Number of rows.
+    epochs : range
+        The epochs to run; not from 0 when a run goes on.
+    batch_size, seed : int
+    device : torch.device
+    precision : "float32" or "bfloat16"
+        Of the forward and backward passes; weights and optimiser stay in float32.
+
+    Yields
+    ------
+    dict
+        Means over the epoch's steps of every figure that the losses return, and of the losses.
+    """
+    generator = torch.Generator(device)
+    for epoch in epochs:
+        sums: dict[str, float] = {}
+        order = batches(n, batch_size, seed, epoch)
+        for i, index in enumerate(order):
+            draw = step_seed(seed, epoch, i)
+            generator.manual_seed(draw)
+            torch.manual_seed(draw)  # for layers that draw by themselves, as dropout does
+            step = Step(take(index), epoch + i / len(order), generator)
+            for phase, optimiser in zip(phases, optimisers, strict=True):
+                with autocast(device, precision):
+                    loss, figures = phase.loss(step)
+                _descend(phase, optimiser, loss, step.epoch)
+                for name, value in {phase.name: loss.item(), **figures}.items():
+                    sums[name] = sums.get(name, 0.0) + value / len(order)
+        yield {"epoch": epoch + 1, **sums}
+
+
+def _descend(phase: Phase, optimiser: torch.optim.Optimizer, loss: Tensor, epoch: float) -> None:
+    if not math.isfinite(loss.item()):
+        raise TrainingError(
+            f"the {phase.name} became {loss.item()} in epoch {int(epoch) + 1}. Lower learning_rate "
+            "or epsilon, or scale the data (sklearn.preprocessing.StandardScaler)"
+        )
+    gradients = torch.autograd.grad(loss, list(phase.parameters), allow_unused=True)
+    for parameter, gradient in zip(phase.parameters, gradients, strict=True):
+        parameter.grad = gradient
+    for group in optimiser.param_groups:
+        group["lr"] = phase.learning_rate(epoch)
+    optimiser.step()
+    for parameter in phase.parameters:
+        parameter.grad = None

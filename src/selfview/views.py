@@ -1,0 +1,84 @@
+"""The views that the model makes of its own input (the paper's Section III, Eq. 2 and Algorithm 3).
+
+A view is the input moved by a step of known length: in the direction that changes the model's own
+prediction the most (virtual adversarial training), or in a random one. Nothing here knows what the
+rows are, and nothing is left behind: gradients, batch-norm statistics and modes stay as they were.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+Network = Callable[[Tensor], Tensor]
+
+
+@contextmanager
+def untouched(network: nn.Module) -> Iterator[None]:
+    """Run passes that leave the batch-norm running statistics of `network` as they were."""
+    norms = [m for m in network.modules() if getattr(m, "track_running_stats", False)]
+    try:
+        for norm in norms:
+            norm.track_running_stats = False
+        yield
+    finally:
+        for norm in norms:
+            norm.track_running_stats = True
+
+
+def scaled(vectors: Tensor, length: float | Tensor) -> Tensor:
+    """Every row of `vectors` brought to the given Euclidean length; a zero row stays zero."""
+    flat = vectors.flatten(1).float()
+    # Two divisions, because the square of a tiny gradient would vanish in float32.
+    flat = flat / flat.abs().amax(1, keepdim=True).clamp_min(torch.finfo(flat.dtype).tiny)
+    return (F.normalize(flat, dim=1) * length).view_as(vectors)
+
+
+def random_step(x: Tensor, length: float | Tensor, generator: torch.Generator) -> Tensor:
+    """A step of the given length in a direction that is uniform on the sphere, for every row."""
+    noise = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+    return scaled(noise, length)
+
+
+def divergence(p: Tensor, logits: Tensor) -> Tensor:
+    """Sum over rows of KL(p || softmax(logits)), less the entropy of `p`, which has no gradient."""
+    return -(p * F.log_softmax(logits.float(), dim=1)).sum()
+
+
+def adversarial_step(
+    network: Network,
+    x: Tensor,
+    p: Tensor,
+    *,
+    epsilon: float | Tensor,
+    xi: float | Tensor,
+    generator: torch.Generator,
+    power_iterations: int = 1,
+) -> Tensor:
+    """The step of length `epsilon` that changes the prediction `p` of `x` the most (Algorithm 3).
+
+    Parameters
+    ----------
+    network : callable
+        From rows to logits.
+    x : Tensor (batch, *shape)
+    p : Tensor (batch, k)
+        The network's probabilities for `x`, without gradient.
+    epsilon, xi : float
+        Length of the step, and of the random probe at which the gradient is taken.
+    generator : torch.Generator
+        Source of the random probe.
+    power_iterations : int
+        The paper takes one. More converge to the top eigenvector of the Fisher information when
+        `xi` is small.
+    """
+    step = random_step(x, xi, generator)
+    for _ in range(power_iterations):
+        step.requires_grad_()
+        with torch.enable_grad():
+            change = divergence(p, network(x + step))
+        (gradient,) = torch.autograd.grad(change, step)
+        step = scaled(gradient, xi)
+    return scaled(gradient, epsilon)
