@@ -27,6 +27,7 @@ from selfview import health, networks, parameters, storage
 from selfview.checkpoint import Checkpoints, restore
 from selfview.devices import resolve_device, resolve_precision
 from selfview.errors import CollapseWarning, InputError, SelfViewWarning
+from selfview.networks import EncodingNetwork
 from selfview.progress import follow
 from selfview.rows import Rows, Summary, as_rows
 from selfview.training import Phase, adam, n_batches, own_randomness, train
@@ -38,7 +39,7 @@ HEALTH_ROWS = 4096
 History = list[dict[str, float]]
 
 
-class UnfittedError(InputError, NotFittedError):
+class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
     """The model was used before `fit`."""
 
 
@@ -73,12 +74,13 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     random_state: Any
     checkpoint: Any
     verbose: int
+    _optimisers: list[torch.optim.Adam] | None
 
-    def _network(self, run: Run) -> nn.Module:
+    def _network(self, run: Run) -> EncodingNetwork:
         """A network whose part `encoder` gives the embedding."""
         raise NotImplementedError
 
-    def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
+    def _phases(self, network: Any, run: Run) -> list[Phase]:
         """What happens in a step, in order."""
         raise NotImplementedError
 
@@ -140,7 +142,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         X: Any,
         rows: Rows,
         run: Run,
-        network: nn.Module,
+        network: EncodingNetwork,
         optimisers: list[torch.optim.Adam] | None,
         history: History,
         until: int,
@@ -180,7 +182,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _become(
         self,
-        network: nn.Module,
+        network: EncodingNetwork,
         shape_in: tuple[int, ...],
         run: Run,
         history: History,
@@ -194,9 +196,9 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.seed_ = run.seed
         self.history_ = history
         self.health_ = examined
-        self._optimisers: list[torch.optim.Adam] | None = None
+        self._optimisers = None
 
-    def _start(self, run: Run) -> nn.Module:
+    def _start(self, run: Run) -> EncodingNetwork:
         with own_randomness(run.seed):
             return self._network(run).to(run.device)
 
@@ -234,7 +236,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     @torch.no_grad()
     def _examine(
-        self, network: nn.Module, rows: Rows, run: Run, history: History
+        self, network: EncodingNetwork, rows: Rows, run: Run, history: History
     ) -> dict[str, Any]:
         index = np.random.default_rng(run.seed).permutation(rows.n)[:HEALTH_ROWS]
         figures = self._diagnose(network, run.batch(rows, np.sort(index)), history)
@@ -243,7 +245,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _diagnose(
         self,
-        network: nn.Module,
+        network: Any,
         x: Tensor,
         history: History,  # noqa: ARG002
     ) -> dict[str, float]:

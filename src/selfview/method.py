@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from selfview import health, networks, parameters
 from selfview.errors import InputError
-from selfview.estimator import Embedder, Run
+from selfview.estimator import Embedder, History, Run
 from selfview.losses import swapped_kl
 from selfview.networks import EncoderHead
 from selfview.rows import Summary
@@ -214,8 +214,7 @@ class SelfView(Embedder):
         start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
         return EncoderHead(encoder, head, epsilon=epsilon, temperature=start)
 
-    def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
-        assert isinstance(network, EncoderHead)
+    def _phases(self, network: EncoderHead, run: Run) -> list[Phase]:
         k, iterations = self.n_prototypes, self.sinkhorn_iterations
         warmup = run.epochs * WARMUP_SHARE if self.warmup == "auto" else float(self.warmup)
         final_entropy = (
@@ -277,8 +276,7 @@ class SelfView(Embedder):
 
             return [view(kind) for kind in kinds]
 
-    def _diagnose(self, network: nn.Module, x: Tensor, history: list[dict[str, float]]) -> Any:
-        assert isinstance(network, EncoderHead)
+    def _diagnose(self, network: EncoderHead, x: Tensor, history: History) -> dict[str, float]:
         p = torch.softmax(network(x).float(), dim=1)
         last = history[-1] if history else {}
         return {

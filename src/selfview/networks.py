@@ -80,7 +80,13 @@ def head(n_components: int, n_prototypes: int, batch_norm: bool = True) -> nn.Se
     return perceptron([n_components, 128, 128, n_prototypes], batch_norm)
 
 
-class EncoderHead(nn.Module):
+class EncodingNetwork(nn.Module):
+    """A network whose part `encoder` gives the embedding."""
+
+    encoder: nn.Module
+
+
+class EncoderHead(EncodingNetwork):
     """An encoder with a head: rows to logits; `encoder` alone gives the embedding."""
 
     # Buffers, so that they are saved and resumed with the weights.

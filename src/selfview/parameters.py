@@ -10,7 +10,7 @@ from selfview.errors import InputError
 
 def integer(name: str, value: Any, at_least: int) -> int:
     """`value` if it is an integer of at least `at_least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < at_least:
         raise InputError(f"{name} must be an integer of at least {at_least}, got {value!r}")
     return int(value)
 
@@ -19,7 +19,7 @@ def positive(name: str, value: Any) -> float:
     """`value` if it is a finite number above zero."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"{name} must be a positive number, got {value!r}")
-    if not (math.isfinite(value) and value > 0):
+    if not (math.isfinite(value) and float(value) > 0):
         raise InputError(f"{name} must be positive and finite, got {value!r}")
     return float(value)
 

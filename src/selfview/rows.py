@@ -224,15 +224,15 @@ def as_rows(X: Any) -> Rows:
         return _not_empty(DatasetRows(X))
     if isinstance(X, Tensor):
         if X.layout != torch.strided:
-            X = X.detach().cpu().to_sparse_coo().coalesce()
+            X = X.detach().cpu().to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]
             at, shape = X.indices().numpy(), tuple(X.shape)
             return as_rows(sp.coo_array((X.values().numpy(), tuple(at)), shape=shape).tocsr())
         _check_dtype("complex" if X.is_complex() else "number", "")
         _check_ndim(X.ndim)
         return _not_empty(TensorRows(X))
     if sp.issparse(X):
-        _check_dtype(_kind(X.dtype), str(X.dtype))
-        _check_ndim(X.ndim)
+        dtype = getattr(X, "dtype", None)
+        _check_dtype(_kind(dtype), str(dtype))
         return _not_empty(SparseRows(X))
     return _not_empty(ArrayRows(_as_array(X)))
 
