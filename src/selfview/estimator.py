@@ -19,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
@@ -166,7 +165,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 device=run.device,
                 precision=run.precision,
             )
-            headline = self._headline(rows, run)
+            headline = self._headline(rows, run, network)
             for row in follow(figures, headline=headline, epochs=epochs, verbose=self.verbose):
                 history.append(row | {"seconds": time.monotonic() - start})
                 meta = {"seed": run.seed, "history": history}
@@ -213,7 +212,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             shape=networks.input_shape(rows.shape, self.encoder),
             summary=rows.summary(),
             epochs=math.ceil(AUTO_STEPS / steps) if self.epochs == "auto" else int(self.epochs),
-            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            seed=parameters.seed("random_state", self.random_state),
             device=device,
             precision=resolve_precision(self.precision, device),
         )
@@ -226,7 +225,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         about = {"class": type(self).__name__, "n": rows.n, "shape": rows.shape}
         return {**about, "parameters": given, "summary": asdict(run.summary)}
 
-    def _headline(self, rows: Rows, run: Run) -> str:
+    def _headline(self, rows: Rows, run: Run, network: Any) -> str:  # noqa: ARG002
         steps = n_batches(rows.n, self.batch_size)
         return (
             f"{type(self).__name__}: {rows.n:,} rows of {'x'.join(map(str, rows.shape))}, "
@@ -353,6 +352,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             parameters.one_of("encoder", self.encoder, networks.ENCODERS)
         if self.epochs != "auto":
             parameters.integer("epochs", self.epochs, at_least=1)
+        if not isinstance(self.verbose, bool):
+            parameters.integer("verbose", self.verbose, at_least=0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -11,7 +11,7 @@ from selfview.errors import InputError
 from selfview.estimator import Embedder, History, Run
 from selfview.losses import swapped_kl
 from selfview.networks import EncoderHead
-from selfview.rows import Summary
+from selfview.rows import Rows, Summary
 from selfview.targets import adapt, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training import Phase, Step
 from selfview.views import adversarial_step, random_step, untouched
@@ -190,19 +190,16 @@ class SelfView(Embedder):
         parameters.one_of("views", self.views, VIEWS)
         parameters.positive("xi", self.xi)
         parameters.integer("sinkhorn_iterations", self.sinkhorn_iterations, at_least=1)
-        if self.epsilon != "auto":
-            parameters.positive("epsilon", self.epsilon)
-        if self.temperature != "adaptive":
-            parameters.positive("temperature", self.temperature)
-        if self.warmup != "auto":
-            parameters.not_negative("warmup", self.warmup)
-        if self.target_entropy != "auto":
-            highest = math.log(self.n_prototypes)
-            if parameters.positive("target_entropy", self.target_entropy) > highest:
-                raise InputError(
-                    f"target_entropy must not be above log(n_prototypes) = {highest:.3f}, got "
-                    f"{self.target_entropy}"
-                )
+        parameters.positive_or("epsilon", self.epsilon, "auto")
+        parameters.positive_or("temperature", self.temperature, "adaptive")
+        if self.warmup != 0:
+            parameters.positive_or("warmup", self.warmup, "auto")
+        highest = math.log(self.n_prototypes)
+        if (parameters.positive_or("target_entropy", self.target_entropy, "auto") or 0) > highest:
+            raise InputError(
+                f"target_entropy must not be above log(n_prototypes) = {highest:.3f}, got "
+                f"{self.target_entropy}"
+            )
 
     def _network(self, run: Run) -> EncoderHead:
         encoder = networks.make_encoder(
@@ -275,6 +272,9 @@ class SelfView(Embedder):
                 )
 
             return [view(kind) for kind in kinds]
+
+    def _headline(self, rows: Rows, run: Run, network: EncoderHead) -> str:
+        return f"{super()._headline(rows, run, network)}, epsilon {float(network.epsilon):.3g}"
 
     def _diagnose(self, network: EncoderHead, x: Tensor, history: History) -> dict[str, float]:
         p = torch.softmax(network(x).float(), dim=1)

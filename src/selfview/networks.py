@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from selfview.errors import InputError
 
 FILTERS = 128  # of the first convolution; every further one has twice as many, up to the limit
-MAX_FILTERS = 512
+MAX_FILTERS = 256
 KERNEL, STRIDE = 5, 2
 LARGEST_SIDE = 8  # an image is halved until it is no larger, at least twice
 
