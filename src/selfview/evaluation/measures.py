@@ -68,6 +68,13 @@ def _clustering(task: Task) -> dict[str, float]:
     return clustering.clustering_scores(task.Z[rows], task.codes[rows], task.seed)
 
 
+def _mine(task: Task) -> dict[str, float]:
+    from selfview.evaluation.mutual_information import mutual_information  # torch takes seconds
+
+    y = task.codes if task.codes.size else task.values
+    return mutual_information(task.Z, y, task.given_split, task.seed)
+
+
 def _regression(task: Task) -> dict[str, float]:
     return probes.regression_scores(task.Z, task.values, task.given_split)
 
@@ -95,6 +102,7 @@ MEASURES = {
     "linear": Measure(_linear, "classes", paper=True),
     "graph": Measure(_graph, "classes", paper=True),
     "clustering": Measure(_clustering, "classes", paper=True),
+    "mine": Measure(_mine, "any", paper=True),
     "regression": Measure(_regression, "continuous", paper=True),
     "knn": Measure(_knn, "classes"),
     "silhouette": Measure(_silhouette, "classes"),
