@@ -2,5 +2,6 @@
 
 from selfview.evaluation.clustering import matched_accuracy
 from selfview.evaluation.measures import MEASURES, evaluate
+from selfview.evaluation.selection import best_of
 
-__all__ = ["MEASURES", "evaluate", "matched_accuracy"]
+__all__ = ["MEASURES", "best_of", "evaluate", "matched_accuracy"]

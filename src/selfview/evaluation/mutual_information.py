@@ -114,7 +114,9 @@ def _one_critic(
             for part, rows in zip(z, parts, strict=True)
         )
     else:
-        values = [_tensor(part) for part in standardise(*(y[rows] for rows in parts))]
+        values = [
+            _tensor(part) for part in standardise(*(y[rows].astype(np.float64) for rows in parts))
+        ]
         learn = Pairs(z[0], values[0], torch.arange(len(z[0]), device="cpu"), values[0])
         stop, score = (
             _value_pairs(part[:most], value[:most])
