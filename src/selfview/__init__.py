@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 from selfview.errors import CollapseWarning, InputError, SelfViewError, SelfViewWarning
 
 if TYPE_CHECKING:
+    from selfview.evaluation import evaluate
     from selfview.method import SelfView
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "SelfView": "selfview.method",
+    "evaluate": "selfview.evaluation",
 }
 
 __all__ = [
@@ -27,6 +29,7 @@ __all__ = [
     "SelfViewError",
     "SelfViewWarning",
     "__version__",
+    "evaluate",
 ]
 
 
