@@ -12,21 +12,27 @@ from typing import TYPE_CHECKING, Any
 from selfview.errors import CollapseWarning, InputError, SelfViewError, SelfViewWarning
 
 if TYPE_CHECKING:
+    from selfview.data.dataset import Dataset
+    from selfview.data.named import load_dataset
     from selfview.method import SelfView
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Dataset": "selfview.data",
     "SelfView": "selfview.method",
+    "load_dataset": "selfview.data",
 }
 
 __all__ = [
     "CollapseWarning",
+    "Dataset",
     "InputError",
     "SelfView",
     "SelfViewError",
     "SelfViewWarning",
     "__version__",
+    "load_dataset",
 ]
 
 
