@@ -1,7 +1,7 @@
 """The exceptions and warnings of selfview.
 
-Everything raised on purpose is a `SelfViewError`; what the caller can mend by calling differently is
-also a `ValueError`, as scikit-learn's users expect.
+Everything raised on purpose is a `SelfViewError`; what the caller can mend by calling differently
+is also a `ValueError`, as scikit-learn's users expect.
 """
 
 

@@ -12,6 +12,7 @@ from selfview.data.guard import reading, regular_file
 from selfview.errors import FileFormatError
 
 MEMBER_LIMIT = 512 * 2**20
+TOTAL_LIMIT = 4 * 2**30
 _MAX_DEFLATE = 1032
 
 
@@ -26,6 +27,7 @@ def tar_members(
 ) -> Iterator[tuple[str, bytes]]:
     """Name and content of the wanted members, in the archive's order; links are refused."""
     path = regular_file(source)
+    left = TOTAL_LIMIT
     with reading(path, "a tar archive"), tarfile.open(path) as archive:
         for member in archive:
             if not wanted(member.name):
@@ -33,7 +35,8 @@ def tar_members(
             _check_name(path, member.name)
             if not member.isreg():
                 raise FileFormatError(f"{path}: member {member.name!r} is a link or device")
-            if member.size > limit:
+            left -= member.size
+            if member.size > limit or left < 0:
                 raise FileFormatError(
                     f"{path}: member {member.name!r} declares {member.size:,} bytes"
                 )

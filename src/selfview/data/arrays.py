@@ -40,7 +40,7 @@ class ArrayPreparation(Preparation):
     def shape(self) -> tuple[int, ...]:
         return self.row_shape
 
-    def _read_files(self, path: Path, options: Options) -> Dataset:
+    def _read_files(self, path: Path, _options: Options) -> Dataset:
         raise InputError(f"{path}: this model was fitted on an array, give {self.suffixes}")
 
 
@@ -79,14 +79,17 @@ def dataset_of_array(
     path: Path, rows: Rows, options: Options, labels: Array | None = None, ids: Array | None = None
 ) -> Dataset:
     """A `Dataset` of rows as they are; images get their channel axis and bytes are scaled."""
+    from selfview.data.folders import encode_labels
     from selfview.data.images import ImagePreparation, as_images
-    from selfview.data.reading_order import encode_labels
 
     if rows.ndim not in (2, 3, 4):
         raise InputError(f"{path} has {rows.ndim} axes; rows need 2, images 3 or 4")
     if 0 in rows.shape:
         raise InputError(f"{path} is empty: its shape is {rows.shape}")
     rows = as_images(rows) if rows.ndim > 2 else rows
+    if not isinstance(rows, np.memmap):
+        with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite, a bad row
+            rows = rows.astype(np.float32, copy=False)
     rows, kept, bad, messages = _finite(path, rows, options.skip_bad)
     shape = tuple(int(d) for d in rows.shape[1:])
     preparation: Preparation = (
@@ -107,7 +110,7 @@ def _finite(
     if isinstance(rows, np.memmap) or not np.issubdtype(values.dtype, np.floating):
         return rows, slice(None), (), ()
     if isinstance(rows, np.ndarray):
-        good = np.isfinite(rows).all(axis=tuple(range(1, rows.ndim)))
+        good: Array = np.isfinite(rows).reshape(len(rows), -1).all(axis=1)  # type: ignore[assignment]
     else:
         wrong = np.flatnonzero(~np.isfinite(rows.data))
         good = np.ones(rows.shape[0], dtype=bool)
@@ -205,7 +208,7 @@ def read_npz(
 
 
 def _read_sparse(path: Path, names: list[str]) -> csr_matrix:
-    """A matrix of `scipy.sparse.save_npz`, or the arrays of an .h5ad's X, checked index by index."""
+    """A matrix of `scipy.sparse.save_npz`, or the arrays of an .h5ad's X, every index checked."""
     data, indices, indptr, shape = (
         _npz_array(path, n) for n in ("data", "indices", "indptr", "shape")
     )

@@ -1,14 +1,14 @@
 """Recordings: one spectrogram of fixed size each, as the paper's FSDD.
 
-A recording of another rate is resampled to 8 kHz first, channels are averaged, and amplitudes are in
-units of 16-bit samples, because log(1 + magnitude) depends on the unit.
+A recording of another rate is resampled to 8 kHz first, channels are averaged, and amplitudes are
+in units of 16-bit samples, because log(1 + magnitude) depends on the unit.
 """
 
 from __future__ import annotations
 
 import io
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 from pathlib import Path
 from typing import Any, ClassVar
@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data.dataset import Dataset
+from selfview.data.folders import dataset_of_files, find_files
 from selfview.data.guard import check_allocation, need, reading, regular_file
 from selfview.data.preparation import Options, Preparation
-from selfview.data.reading_order import dataset_of_files, find_files
 from selfview.errors import FileFormatError
 
 SUFFIXES = (".wav",)
@@ -57,13 +57,7 @@ class AudioPreparation(Preparation):
         dataset = dataset_of_files(
             path, files, lambda file: self.row(*read_wav(file)), self.shape, options
         )
-        return _with(dataset, self)
-
-
-def _with(dataset: Dataset, preparation: AudioPreparation) -> Dataset:
-    from dataclasses import replace
-
-    return replace(dataset, preparation=preparation, shape=(preparation.frames, preparation.bins))
+        return replace(dataset, preparation=self, shape=(self.frames, self.bins))
 
 
 def fit_audio(path: Path, options: Options) -> Dataset:
@@ -103,17 +97,17 @@ def read_wav(source: str | os.PathLike[str] | io.BytesIO) -> tuple[NDArray[np.fl
     soundfile = need("soundfile")
     if not isinstance(source, io.BytesIO):
         source = regular_file(source)
-    with reading("recording" if isinstance(source, io.BytesIO) else source, "a .wav file"):
-        with soundfile.SoundFile(source) as sound:
-            if not 0 < sound.samplerate <= _MAX_RATE:
-                raise FileFormatError(f"{source} declares a rate of {sound.samplerate} Hz")
-            check_allocation(str(source), sound.frames * (sound.channels + 1) * 8)
-            rate = int(sound.samplerate)
-            signal = _mono(sound)
+    name = "the recording" if isinstance(source, io.BytesIO) else str(source)
+    with reading(name, "a .wav file"), soundfile.SoundFile(source) as sound:
+        if not 0 < sound.samplerate <= _MAX_RATE:
+            raise FileFormatError(f"{name} declares a rate of {sound.samplerate} Hz")
+        check_allocation(name, sound.frames * (sound.channels + 1) * 8)
+        rate = int(sound.samplerate)
+        signal = _mono(sound)
     if signal.size == 0:
-        raise FileFormatError(f"{source} holds no samples")
+        raise FileFormatError(f"{name} holds no samples")
     if not np.isfinite(signal).all():
-        raise FileFormatError(f"{source} holds samples that aren't finite")
+        raise FileFormatError(f"{name} holds samples that aren't finite")
     return signal * _INT16, rate
 
 

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ _SUMMED = 256 * 2**20  # larger files are checked by size alone, so that loading
 
 
 def cache_folder() -> Path:
-    """Where downloads and prepared rows are kept; the variable SELFVIEW_CACHE names another place."""
+    """Where downloads and prepared rows are kept; SELFVIEW_CACHE names another place."""
     chosen = os.environ.get("SELFVIEW_CACHE")
     if chosen:
         return Path(chosen).expanduser()
@@ -70,7 +69,7 @@ def remembered(
 
 
 _ARRAYS = ("y", "train", "test", "coordinates", "ids")
-_PLAIN = ("classes", "shape", "source", "skipped", "messages")
+_PLAIN = ("classes", "shape", "epsilon", "source", "skipped", "messages")
 
 
 def _store(folder: Path, dataset: Dataset) -> None:
@@ -121,7 +120,7 @@ def _load(folder: Path) -> Dataset:
     for name, summary in facts["files"].items():
         if _summary(folder / name) != summary:
             raise ValueError(f"{name} has changed")
-    arrays = {file.stem: read_any(file) for file in folder.glob("*.npy")}
+    arrays: dict[str, Any] = {file.stem: read_any(file) for file in folder.glob("*.npy")}
     if "X" in arrays:
         X: Any = arrays.pop("X")
     else:
@@ -130,13 +129,32 @@ def _load(folder: Path) -> Dataset:
     further = {
         k.removeprefix("further-"): arrays.pop(k) for k in list(arrays) if k[:8] == "further-"
     }
-    plain = {k: tuple(v) if isinstance(v, list) else v for k in _PLAIN for v in [facts[k]]}
+    plain: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k in _PLAIN for v in [facts[k]]
+    }
     preparation = load_preparation(folder) if (folder / "preparation.json").exists() else None
-    dataset = Dataset(name="", X=X, further=further, preparation=preparation, **plain)
-    return replace(dataset, **arrays)
+    return Dataset(name="", X=X, further=further, preparation=preparation, **plain, **arrays)
 
 
 def read_any(file: Path) -> Array:
     """An array of the cache; texts (row names) are read too."""
     array = np.load(file, mmap_mode="r", allow_pickle=False)
     return read_npy(file) if array.dtype.kind in "biuf" and array.size else np.array(array)
+
+
+def blockwise(rows: np.memmap[Any, Any], change: Callable[[Array], Array]) -> Array:
+    """`change` of a mapped array, block by block, as a mapped float32 file of the cache."""
+    folder = cache_folder() / "mapped"
+    folder.mkdir(parents=True, exist_ok=True)
+    final = folder / f"{fingerprint([Path(str(rows.filename))])}.npy"
+    if final.is_file():
+        return read_npy(final)
+    handle, name = tempfile.mkstemp(prefix=".making-", dir=folder)
+    with os.fdopen(handle, "wb") as stream:
+        header = {"descr": "<f4", "fortran_order": False, "shape": rows.shape}
+        np.lib.format.write_array_header_1_0(stream, header)
+        step = max(1, 2**24 // max(1, rows[:1].size * 4))
+        for start in range(0, len(rows), step):
+            stream.write(change(rows[start : start + step]).tobytes())
+    os.replace(name, final)
+    return read_npy(final)

@@ -1,4 +1,4 @@
-"""Where a dataset's files are: SELFVIEW_DATA first, else their official home. The only network code."""
+"""Where a dataset's files are: SELFVIEW_DATA, else their official home. The only network code."""
 
 from __future__ import annotations
 
@@ -83,8 +83,8 @@ def fetch(file: RemoteFile) -> Path:
         )
     except ValueError as error:  # pooch's word for a wrong checksum; it has removed the file
         raise DownloadError(
-            f"{file.url} isn't the file its publisher describes (wrong checksum); nothing of it was "
-            "opened. Try again later"
+            f"{file.url} isn't the file its publisher describes (wrong checksum); nothing of it "
+            "was opened. Try again later"
         ) from error
     except (OSError, RuntimeError) as error:
         raise DownloadError(
@@ -119,6 +119,8 @@ def _pin(target: Path) -> Path:
 
 
 def _short(error: BaseException) -> str:
+    if type(error).__name__ in ("ConnectionError", "ConnectTimeout"):  # of requests, at length
+        return "no connection"
     text = " ".join(str(error).split())
     return (text if len(text) <= 160 else text[:160] + " ...") or type(error).__name__
 

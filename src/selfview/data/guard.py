@@ -1,4 +1,4 @@
-"""Opening files that may be damaged or hostile: what goes wrong becomes an error that names the file."""
+"""Opening files that may be damaged or hostile: what goes wrong is an error naming the file."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ def reading(path: str | os.PathLike[str], what: str = "") -> Iterator[None]:
     """Turn whatever a parser throws at a damaged file into a `FileFormatError` naming it.
 
     Parsers of other projects raise nearly anything on hostile input (a mutated imzML gives
-    AttributeError, a mutated png SyntaxError), so every `Exception` is translated here; the original
-    stays attached as the cause.
+    AttributeError, a mutated png SyntaxError), so every `Exception` is translated here; the
+    original stays attached as the cause.
     """
     try:
         yield

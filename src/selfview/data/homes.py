@@ -54,9 +54,14 @@ MNIST = _idx_files(
 )
 
 EMNIST_NAMES = tuple(
-    f"emnist-digits/emnist-digits-{part}-{what}-ubyte.gz"
+    f"emnist-digits-{part}-{what}-ubyte.gz"
     for part in ("train", "test")
     for what in ("images-idx3", "labels-idx1")
+)
+
+EMNIST_LOCAL = tuple(
+    tuple(f"{folder}/{name}" for name in EMNIST_NAMES)
+    for folder in ("emnist-digits", "emnist", "emnist/gzip")
 )
 
 # md5: torchvision's table (datasets/mnist.py, EMNIST). Not confirmed here.

@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from selfview.data.cache import blockwise
 from selfview.data.dataset import Dataset, Rows
+from selfview.data.folders import dataset_of_files, find_files
 from selfview.data.guard import check_allocation, need, reading, regular_file, tell
 from selfview.data.idx import read_idx
 from selfview.data.preparation import Options, Preparation
-from selfview.data.reading_order import dataset_of_files, find_files
 from selfview.errors import FileFormatError, InputError
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
@@ -117,9 +118,12 @@ def as_images(rows: Rows) -> Rows:
         return rows
     if rows.ndim == 3:
         rows = rows[:, None]
-    if rows.dtype == np.uint8 and rows.ndim == 4:
-        return np.multiply(rows, np.float32(1 / 255), dtype=np.float32)
-    return rows
+    if rows.dtype != np.uint8 or rows.ndim != 4:
+        return rows
+    if not isinstance(rows, np.memmap):
+        return np.divide(rows, np.float32(255), dtype=np.float32)
+    # A mapped array is larger than memory may hold: scaled block by block into the cache.
+    return blockwise(rows, lambda block: np.divide(block, np.float32(255), dtype=np.float32))
 
 
 def open_image(source: str | os.PathLike[str], channels: int) -> Any:
@@ -131,9 +135,7 @@ def open_image(source: str | os.PathLike[str], channels: int) -> Any:
                 image = need("PIL.Image").fromarray(values.clip(0, 255).round().astype(np.uint8))
         with reading(source, "an image"):
             if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
-                rgba = image.convert(
-                    "RGBA"
-                )  # what is transparent shows as black, not as hidden colour
+                rgba = image.convert("RGBA")  # transparent means black, not the colour below
                 canvas = need("PIL.Image").new("RGBA", rgba.size, (0, 0, 0, 255))
                 image = need("PIL.Image").alpha_composite(canvas, rgba)
             return image.convert("L" if channels == 1 else "RGB")

@@ -123,7 +123,7 @@ def _dataset(path: Path, place: Any, bins: int, options: Options, fitted: Any | 
 
 
 class OpenImzML:
-    """An imzML file and its .ibd, every declared offset and length checked against the file's size."""
+    """An imzML file and its .ibd, every declared offset checked against its size."""
 
     def __init__(self, source: str | os.PathLike[str]) -> None:
         self.path = regular_file(source)

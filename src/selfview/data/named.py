@@ -19,7 +19,8 @@ class Entry:
 
     ``local`` are its files under SELFVIEW_DATA and ``make`` prepares them; ``remote`` are the
     official files and ``make_remote`` prepares those, if they come in another form.
-    ``version`` goes up when a preparation changes, so that cached rows are made anew.
+    ``local`` may have several forms, the first that is there is taken. ``version`` goes up when a
+    preparation changes, so that cached rows are made anew; version 0 isn't cached at all.
     """
 
     title: str
@@ -31,9 +32,16 @@ class Entry:
     make: Callable[[tuple[Path, ...]], Dataset]
     version: int = 1
     epsilon: float | None = None
-    local: tuple[str, ...] = ()
+    origin: str = "generated"
+    local: tuple[tuple[str, ...], ...] = ()
     remote: tuple[RemoteFile, ...] = ()
     make_remote: Callable[[tuple[Path, ...]], Dataset] | None = None
+
+    @property
+    def places(self) -> tuple[tuple[str, ...], ...]:
+        """The forms its files may have under SELFVIEW_DATA, the official one last."""
+        official = tuple(file.name for file in self.remote)
+        return (*self.local, official) if official else self.local
 
 
 _EMNIST = "EMNIST, Cohen et al., arXiv:1702.05373, 2017"
@@ -42,46 +50,46 @@ DATASETS: dict[str, Entry] = {
     "digits": Entry(
         "handwritten digits of 8x8 pixels, part of scikit-learn", 1797, "64", 10,
         "Optical recognition of handwritten digits, Alpaydin and Kaynak, UCI, 1998",
-        "CC BY 4.0", makers.digits, epsilon=None,
+        "CC BY 4.0", makers.digits, version=0, origin="scikit-learn",
     ),
     "fashion-mnist": Entry(
         "articles of clothing, 28x28 pixels", 70_000, "1x28x28", 10,
         "Fashion-MNIST, Xiao, Rasul and Vollgraf, arXiv:1708.07747, 2017",
         "MIT", makers.mnist_like, epsilon=2.0,
-        local=homes.idx_names("fashion-mnist"), remote=homes.FASHION_MNIST,
+        local=(homes.idx_names("fashion-mnist"),), remote=homes.FASHION_MNIST,
     ),
     "emnist-digits": Entry(
         "handwritten digits, the paper's E-MNIST, 28x28 pixels", 280_000, "1x28x28", 10,
         _EMNIST, "public domain (NIST)", makers.emnist, epsilon=2.0,
-        local=homes.EMNIST_NAMES, remote=homes.EMNIST, make_remote=makers.emnist_zip,
+        local=homes.EMNIST_LOCAL, remote=homes.EMNIST, make_remote=makers.emnist_zip,
     ),
     "mnist": Entry(
         "handwritten digits, 28x28 pixels", 70_000, "1x28x28", 10,
         "MNIST, LeCun, Cortes and Burges, 1998", "none stated", makers.mnist_like, epsilon=2.0,
-        local=homes.idx_names("mnist"), remote=homes.MNIST,
+        local=(homes.idx_names("mnist"),), remote=homes.MNIST,
     ),
     "20news": Entry(
         "posts of 20 newsgroups, tf-idf of 2,000 words", 17_080, "2000", 20,
         "20 Newsgroups, Lang, NewsWeeder, ICML 1995", "freely distributed, none stated",
         makers.newsgroups, epsilon=20.0,
-        local=("20newsgroups/20news-bydate.tar.gz",), remote=homes.NEWSGROUPS,
+        local=(("20newsgroups/20news-bydate.tar.gz",),), remote=homes.NEWSGROUPS,
     ),
     "reuters": Entry(
         "RCV1 stories of one of four roots, tf-idf", 10_000, "2000 (746 from SELFVIEW_DATA)", 4,
         "RCV1, Lewis et al., JMLR 5, 2004", "none stated", makers.reuters, epsilon=20.0,
-        local=("rcv1/rcv1_4root_10k_bow.npz",), make_remote=makers.reuters_sklearn,
+        local=(("rcv1/rcv1_4root_10k_bow.npz",),), make_remote=makers.reuters_sklearn,
     ),
     "fsdd": Entry(
         "spoken digits of six speakers, spectrograms of 48x48", 3000, "2304", 10,
         "Free Spoken Digit Dataset, Jackson et al., doi:10.5281/zenodo.1342401, 2018",
         "CC BY-SA 4.0", makers.fsdd, epsilon=5.0,
-        local=("fsdd/fsdd_recordings.tar.gz",), remote=homes.FSDD,
+        local=(("fsdd/fsdd_recordings.tar.gz",),), remote=homes.FSDD,
     ),
     "msi": Entry(
-        "mass-spectrometry image of a mouse bladder", 34_732, "79 (1024 from download)", 6,
+        "mass-spectrometry image of a mouse bladder", 34_732, "79 (1024 from PRIDE)", 0,
         "Römpp et al., Angewandte Chemie 49, 2010; PRIDE PXD001283",
-        "public data (PRIDE); peak table MIT", makers.bladder, epsilon=None,
-        local=("msi/mouse_bladder_maldi_msi.npz",), remote=homes.BLADDER,
+        "public data (PRIDE); peak table MIT", makers.bladder,
+        local=(("msi/mouse_bladder_maldi_msi.npz",),), remote=homes.BLADDER,
         make_remote=makers.bladder_imzml,
     ),
     "synthetic-msi": Entry(
@@ -123,22 +131,27 @@ def load_dataset(name: str) -> Dataset:
     """
     entry = entry_of(name)
     found, make = locate(entry)
-    dataset = remembered(
-        name, entry.version, found.paths, lambda: replace(make(found.paths), source=found.source)
-    )
+
+    def prepare() -> Dataset:
+        return replace(make(found.paths), source=found.source)
+
+    cached = entry.version > 0
+    dataset = remembered(name, entry.version, found.paths, prepare) if cached else prepare()
+    epsilon = entry.epsilon if dataset.epsilon is None else dataset.epsilon
     return replace(
-        dataset, name=name, epsilon=entry.epsilon, citation=entry.citation, licence=entry.licence
+        dataset, name=name, epsilon=epsilon, citation=entry.citation, licence=entry.licence
     )
 
 
 def locate(entry: Entry) -> tuple[Found, Callable[[tuple[Path, ...]], Dataset]]:
     """The files of a dataset (fetched if need be) and the function that prepares them."""
     if not entry.local:
-        return Found((), makers.GENERATED.get(entry.make, "generated")), entry.make
-    found = find_local(entry.local)
-    if found is not None:
-        return found, entry.make
+        return Found((), entry.origin), entry.make
     make = entry.make_remote or entry.make
+    for names in entry.places:
+        found = find_local(names)
+        if found is not None:
+            return found, entry.make if names in entry.local else make
     if not entry.remote:
         return Found((), "scikit-learn's fetch_rcv1"), make
     return find_remote(entry.remote), make

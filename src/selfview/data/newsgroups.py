@@ -15,7 +15,7 @@ def looks_like_post(text: str) -> bool:
 
 
 def strip_post(text: str) -> str:
-    """The post's own words: what scikit-learn leaves after remove=("headers", "footers", "quotes")."""
+    """The post's own words, as scikit-learn's remove=("headers", "footers", "quotes")."""
     body = text.partition("\n\n")[2]
     return _strip_quotes(_strip_footer(body))
 

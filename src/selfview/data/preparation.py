@@ -1,4 +1,4 @@
-"""`Preparation`: how rows were made from files, kept with a model so that new files give the same rows."""
+"""`Preparation`: how rows were made from files, kept with a model to prepare new files alike."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Preparation(ABC):
             Those of `selfview.data.read` that don't change how rows are made: ``array``, ``label``,
             ``id``, ``labels_from_name``, ``skip_bad``.
         """
-        from selfview.data import arrays, named, reading_order
+        from selfview.data import arrays, folders, named
 
         chosen = _row_options(options)
         if not Path(source).exists() and str(source) in named.DATASETS:
@@ -87,13 +87,14 @@ class Preparation(ABC):
                     f"give files ({self.suffixes}) instead"
                 )
             return dataset
-        path = reading_order.existing(source)
+        path = folders.existing(source)
         if path.suffix.lower() in arrays.SUFFIXES:
             dataset = arrays.read_array_file(path, chosen)
             rows = self.finish(dataset.X)
             if tuple(rows.shape[1:]) != self.shape:
                 raise InputError(
-                    f"{path} has rows of shape {tuple(dataset.X.shape[1:])}, this model needs {self.shape}"
+                    f"{path} has rows of shape {tuple(dataset.X.shape[1:])}, "
+                    f"this model needs {self.shape}"
                 )
             return replace(dataset, X=rows, shape=(), preparation=self)
         return self._read_files(path, chosen)

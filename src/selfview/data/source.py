@@ -6,10 +6,10 @@ import os
 from pathlib import Path
 
 from selfview.data.dataset import Dataset
+from selfview.data.folders import existing
 from selfview.data.kinds import reader_of
 from selfview.data.named import DATASETS, load_dataset
 from selfview.data.preparation import Options
-from selfview.data.reading_order import existing
 from selfview.errors import InputError
 
 
@@ -44,7 +44,7 @@ def read(
         names. Columns of a table without a header are called 1, 2, 3 ...
     labels_from_name : str, optional
         A regular expression searched in each file's name, whose group 1 is the label:
-        ``"^([0-9])_"`` for ``7_ann_3.wav``. By default sub-folders are the labels, if there are any.
+        ``"^([0-9])_"`` for ``7_ann_3.wav``. By default sub-folders, if any, are the labels.
     header : bool, optional
         Whether a .csv or .tsv starts with column names; told from the file by default.
     text : str

@@ -19,8 +19,9 @@ def synthetic_msi(
     """A tissue of five regions on a background, 1,024 m/z bins, with its truth as labels.
 
     Each region has its own profile over shared peaks (Gaussian, wider at high m/z, with isotopes);
-    matrix peaks stand everywhere and are all there is off the tissue. Ion counts are Poisson, pixels
-    differ in yield, the detector has a falling baseline and a noise floor, and some pixels are lost.
+    matrix peaks stand everywhere and are all there is off the tissue. Ion counts are Poisson,
+    pixels differ in yield, the detector has a falling baseline and a noise floor, and some pixels
+    are nearly lost.
 
     Parameters
     ----------

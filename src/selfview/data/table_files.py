@@ -156,9 +156,9 @@ class ParquetFile:
             array = batch.column(column)
             values[:, i] = array.cast("float64").to_numpy(zero_copy_only=False)
         finite = np.isfinite(values)
-        good = finite.all(axis=1)
+        good = np.array([bool(row.all()) for row in finite])
         bad = [
-            f"row {start + i}: column {columns[int(np.argmin(finite[i]))]!r} is missing or not finite"
+            f"row {start + i}: {columns[int(np.argmin(finite[i]))]!r} is missing or not finite"
             for i in np.flatnonzero(~good)
         ]
         texts = {

@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from selfview.data.dataset import Dataset
+from selfview.data.folders import encode_labels
 from selfview.data.guard import settle_bad_rows
 from selfview.data.preparation import Options, Preparation
-from selfview.data.reading_order import encode_labels
 from selfview.data.table_files import TableFile, open_table
 from selfview.errors import FileFormatError, InputError
 

@@ -1,4 +1,4 @@
-"""Texts: tf-idf of the most frequent words, as the paper does; the vocabulary stays with the model."""
+"""Texts: tf-idf of the most frequent words, as the paper does; the vocabulary is kept."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from selfview.data.dataset import Dataset
+from selfview.data.folders import encode_labels, find_files, labels_of, names_of
 from selfview.data.guard import reading, regular_file, settle_bad_rows, tell
 from selfview.data.newsgroups import looks_like_post, strip_post
 from selfview.data.preparation import Options, Preparation
-from selfview.data.reading_order import encode_labels, find_files, labels_of, names_of
 from selfview.errors import FileFormatError, InputError
 
 SUFFIXES = (".txt",)
@@ -47,8 +47,6 @@ class TextPreparation(Preparation):
         """One float32 CSR row a text."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        if self.posts:
-            texts = [strip_post(t) if looks_like_post(t) else t for t in texts]
         vectorizer = TfidfVectorizer(
             vocabulary=list(self.vocabulary), sublinear_tf=True, dtype=np.float64
         )
@@ -58,15 +56,14 @@ class TextPreparation(Preparation):
 
     def _read_files(self, path: Path, options: Options) -> Dataset:
         texts = _read_texts(path, replace(options, text=self.text))
-        X = self.rows(texts.values)
+        own = [strip_post(t) if self.posts and looks_like_post(t) else t for t in texts.values]
+        X = self.rows(own)
         blank = int((np.diff(X.indptr) == 0).sum())
         messages = texts.messages
         if blank:
-            messages += (
-                tell(
-                    f"{path}: {blank:,} of {len(texts.values):,} texts hold no known word: zero rows"
-                ),
-            )
+            total = len(texts.values)
+            note = f"{path}: {blank:,} of {total:,} texts hold no known word, their rows are zero"
+            messages += (tell(note),)
         return texts.dataset(path, X, self, messages)
 
 
