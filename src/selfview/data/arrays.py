@@ -20,6 +20,7 @@ from selfview.data.guard import (
     regular_file,
     settle_bad_rows,
 )
+from selfview.data.matrix_market import read_mtx
 from selfview.data.preparation import Options, Preparation
 from selfview.errors import FileFormatError, InputError
 
@@ -225,21 +226,6 @@ def _read_sparse(path: Path, names: list[str]) -> csr_matrix:
         result = csr_matrix(matrix)
         result.sum_duplicates()
     return result if result.dtype.kind == "f" else result.astype(np.float32)
-
-
-def read_mtx(source: str | os.PathLike[str]) -> csr_matrix:
-    """A Matrix Market file as CSR of float32."""
-    from scipy.io import mminfo, mmread
-
-    path = regular_file(source)
-    with reading(path, "a Matrix Market file"):
-        rows, columns, entries, form, _, _ = mminfo(path)
-        size = path.stat().st_size
-        # Every entry takes two bytes of text at least, every row of a CSR matrix eight bytes.
-        if entries > size or (form == "array" and rows * columns > size):
-            raise FileFormatError(f"{path} declares {entries:,} entries, more than it can hold")
-        check_allocation(path, 8 * max(rows, 0) + 16 * entries)
-        return csr_matrix(mmread(path), dtype=np.float32)
 
 
 def read_npz_arrays(source: str | os.PathLike[str], names: tuple[str, ...]) -> dict[str, Array]:
