@@ -88,7 +88,7 @@ def test_a_mutated_file_gives_rows_or_our_own_error(name: str, tmp_path: Path) -
         path.write_bytes(mutated)
         rows, error = _rows_or_error(path)
         if rows is None:
-            assert str(tmp_path) in error or "words" in error, f"names no file: {error}"
+            assert str(tmp_path) in error, f"names no file: {error}"
         else:
             assert rows.shape[0] > 0
             held = rows.nbytes if isinstance(rows, np.ndarray) else rows.data.nbytes

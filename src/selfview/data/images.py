@@ -93,6 +93,8 @@ def fit_images(path: Path, options: Options) -> Dataset:
 def fit_idx(path: Path, options: Options) -> Dataset:
     """Rows of an IDX file of images (3 axes) or vectors (2 axes)."""
     array = read_idx(path)
+    if array.size == 0:
+        raise FileFormatError(f"{path} is empty: its shape is {array.shape}")
     if array.ndim != 3:
         from selfview.data.arrays import dataset_of_array
 

@@ -7,6 +7,7 @@ the format, which is small, is read here; numpy parses the numbers.
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import TextIO
 
@@ -66,7 +67,9 @@ def _check_count(path: Path, rows: int, entries: int) -> None:
 def _values(path: Path, stream: TextIO, count: int, columns: int) -> Array:
     if count == 0:
         return np.empty((0, columns))
-    values = np.loadtxt(stream, ndmin=2, comments="%", max_rows=count + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there is no data, which is an error of ours below
+        values = np.loadtxt(stream, ndmin=2, comments="%", max_rows=count + 1)
     if values.shape != (count, columns):
         raise FileFormatError(
             f"{path} declares {count:,} entries of {columns} numbers, but holds {values.shape}"

@@ -63,8 +63,8 @@ class DelimitedFile:
         self.path = regular_file(source)
         with reading(self.path, "a table"):
             with self.path.open(encoding="utf-8-sig", newline="") as stream:
-                line = stream.readline(2**24)
-            self._delimiter = _delimiter(self.path, line)
+                lines = [stream.readline(2**24) for _ in range(3)]
+            self._delimiter = _delimiter(self.path, lines)
             first, second = ([*islice(self._rows(), 2), (0, []), (0, [])])[:2]
         if not first[1]:
             raise FileFormatError(f"{self.path} holds no rows")
@@ -154,7 +154,8 @@ class ParquetFile:
         values = np.empty((batch.num_rows, len(columns)), dtype=np.float32)
         for i, column in enumerate(columns):
             array = batch.column(column)
-            values[:, i] = array.cast("float64").to_numpy(zero_copy_only=False)
+            with np.errstate(over="ignore"):  # beyond float32: infinite, named below
+                values[:, i] = array.cast("float64").to_numpy(zero_copy_only=False)
         finite = np.isfinite(values)
         good = np.array([bool(row.all()) for row in finite])
         bad = [
@@ -206,10 +207,12 @@ def _has_header(first: list[str], second: list[str], hints: Sequence[str]) -> bo
     return any(w and _is_number(v) for w, v in zip(words, second, strict=False))
 
 
-def _delimiter(path: Path, line: str) -> str:
+def _delimiter(path: Path, lines: list[str]) -> str:
+    """Tab for a .tsv; else what splits the first lines into equally many fields."""
     if path.suffix.lower() == ".tsv":
         return "\t"
     for delimiter in (",", ";", "\t"):
-        if delimiter in line:
+        widths = {len(row) for row in csv.reader(lines, delimiter=delimiter) if row}
+        if len(widths) == 1 and widths != {1}:
             return delimiter
     return ","

@@ -51,8 +51,11 @@ class TextPreparation(Preparation):
             vocabulary=list(self.vocabulary), sublinear_tf=True, dtype=np.float64
         )
         vectorizer.idf_ = self.idf
-        X = vectorizer.transform(texts)
-        return csr_matrix(X * np.sqrt(len(self.vocabulary)), dtype=np.float32)
+        return self.scaled(vectorizer.transform(texts))
+
+    def scaled(self, unit_rows: csr_matrix) -> csr_matrix:
+        """Rows of length 1 brought to length sqrt(number of words)."""
+        return csr_matrix(unit_rows * np.sqrt(len(self.vocabulary)), dtype=np.float32)
 
     def _read_files(self, path: Path, options: Options) -> Dataset:
         texts = _read_texts(path, replace(options, text=self.text))
@@ -70,8 +73,10 @@ class TextPreparation(Preparation):
 def fit_text(path: Path, options: Options) -> Dataset:
     """Rows of texts, with a vocabulary of their most frequent words."""
     texts = _read_texts(path, options)
-    preparation = fit_vocabulary(texts.values, options.vocabulary, text=options.text)
-    X = preparation.rows(texts.values)
+    try:
+        preparation, X = fit_vocabulary(texts.values, options.vocabulary, text=options.text)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
     keep = np.flatnonzero(np.diff(X.indptr) >= options.min_words)
     messages = texts.messages
     if keep.size == 0:
@@ -88,19 +93,20 @@ def fit_text(path: Path, options: Options) -> Dataset:
 
 def fit_vocabulary(
     texts: Sequence[str], words: int = 2000, *, text: str = "text", posts: bool = False
-) -> TextPreparation:
-    """The vocabulary of the most frequent words, English stop words left out, and its idf."""
+) -> tuple[TextPreparation, csr_matrix]:
+    """The vocabulary of the most frequent words (no English stop words), and the texts' rows."""
     from sklearn.feature_extraction.text import TfidfVectorizer
 
     if words < 1:
         raise InputError(f"vocabulary must be at least 1 word, got {words}")
     vectorizer = TfidfVectorizer(max_features=words, stop_words="english", sublinear_tf=True)
     try:
-        vectorizer.fit(texts)
+        X = vectorizer.fit_transform(texts)
     except ValueError as error:
         raise InputError("the texts hold no words (stop words aside)") from error
     names = vectorizer.get_feature_names_out()
-    return TextPreparation(tuple(map(str, names)), np.asarray(vectorizer.idf_), text, posts)
+    how = TextPreparation(tuple(map(str, names)), np.asarray(vectorizer.idf_), text, posts)
+    return how, how.scaled(X)
 
 
 @dataclass(frozen=True)
