@@ -1,4 +1,4 @@
-"""New files are prepared exactly as at fit time, also after the preparation went to disk and back."""
+"""New files are prepared exactly as at fit time, also by a preparation that was on disk."""
 
 import json
 from pathlib import Path

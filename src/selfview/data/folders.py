@@ -19,6 +19,8 @@ from selfview.errors import FileFormatError, InputError
 
 def existing(source: str | os.PathLike[str]) -> Path:
     """The path, if there is something there."""
+    if not str(source):
+        raise InputError("the path is empty; give a file, a folder or a dataset's name")
     path = Path(source)
     try:
         path.stat()

@@ -79,7 +79,7 @@ class Preparation(ABC):
         from selfview.data import arrays, folders, named
 
         chosen = _row_options(options)
-        if not Path(source).exists() and str(source) in named.DATASETS:
+        if str(source) in named.DATASETS and not Path(source).exists():
             dataset = named.load_dataset(str(source))
             if dataset.preparation is None or not self.same_as(dataset.preparation):
                 raise InputError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from selfview.data.dataset import Dataset
 from selfview.data.folders import existing
@@ -78,7 +77,7 @@ def read(
         text=text, vocabulary=vocabulary, min_words=min_words, image_size=image_size,
         mz_range=mz_range, bins=bins, skip_bad=skip_bad,
     )  # fmt: skip
-    if str(source) in DATASETS and not Path(source).exists():
+    if str(source) in DATASETS and not os.path.exists(source):
         given = [
             k for k, v in vars(options).items() if v != getattr(Options(), k) and k != "skip_bad"
         ]
