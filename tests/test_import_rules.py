@@ -14,7 +14,7 @@ ORDER = (
     *("errors", "parameters", "rows", "devices", "health", "progress"),
     *("views", "targets", "losses", "networks", "training", "checkpoint", "distributed"),
     *("storage", "estimator", "method", "baselines", "evaluation"),
-    *("compare", "paper", "report", "cli", "__main__"),
+    *("runs", "compare", "paper", "report", "cli", "__main__"),
 )
 STRANGERS = {"views", "targets", "losses", "networks", "training"}
 LEARNING = (*STRANGERS, "estimator", "method", "baselines")
