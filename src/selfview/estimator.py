@@ -150,7 +150,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """Train until so many epochs are done, and only then change the estimator."""
         phases = self._phases(network, run)
         optimisers = optimisers or [adam(phase) for phase in phases]
-        history, start = list(history), time.monotonic()
+        history = list(history)
+        start = time.monotonic() - (history[-1]["seconds"] if history else 0.0)
         epochs = range(len(history), until)
         network.train()
         with own_randomness(run.seed):

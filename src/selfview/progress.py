@@ -10,7 +10,6 @@ from rich.progress import (
     MofNCompleteColumn,
     Progress,
     TextColumn,
-    TimeElapsedColumn,
     TimeRemainingColumn,
 )
 
@@ -38,11 +37,10 @@ def _bar(
     columns = (
         TextColumn("epoch"),
         MofNCompleteColumn(),
-        BarColumn(),
+        BarColumn(bar_width=8),
         TextColumn("{task.fields[figures]}"),
-        TimeElapsedColumn(),
+        TimeRemainingColumn(compact=True),
         TextColumn("left"),
-        TimeRemainingColumn(),
     )
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=epochs.stop, completed=epochs.start, figures="")
@@ -64,8 +62,11 @@ def _lines(rows: Iterable[dict[str, float]], epochs: range) -> Iterator[dict[str
 
 def describe(row: Mapping[str, float]) -> str:
     """The figures of an epoch in one line."""
-    return "  ".join(
-        f"{name.replace('_over_', '/').replace('_', ' ')} {value:.3f}"
+    hidden = {"epoch", "seconds", "marginal_error"}
+    if "loss_over_log_k" in row:
+        hidden.add("loss")  # the same, in another unit
+    return " ".join(
+        f"{name.replace('_over_', '/').replace('_', ' ')} {value:.2f}"
         for name, value in row.items()
-        if name not in {"epoch", "seconds", "marginal_error"}
+        if name not in hidden
     )

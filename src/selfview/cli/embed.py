@@ -22,9 +22,9 @@ def embed(
 
     Example: selfview embed run new.csv --out z.parquet
     """
-    from selfview.runs import load_run
-
     check_output(out)
+    from selfview.runs import load_run  # after the cheap check: it takes seconds
+
     model, preparation = load_run(run)
     dataset = preparation.read(data, **given(id=id, array=array, skip_bad=skip_bad or None))
     for message in (*dataset.messages, *(f"left out {row}" for row in dataset.skipped)):

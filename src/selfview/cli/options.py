@@ -33,7 +33,7 @@ def check_output(path: Path) -> Path:
 
 
 def write_embedding(path: Path, Z: Any, ids: Any = None) -> None:
-    """Write an embedding by its path's extension; tables get the rows' names where there are any."""
+    """Write an embedding by its path's extension; tables also get the rows' names, if any."""
     import numpy as np
 
     path.parent.mkdir(parents=True, exist_ok=True)
