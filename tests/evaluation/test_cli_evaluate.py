@@ -18,7 +18,9 @@ def files(tmp_path, blobs, monkeypatch):
     np.savetxt("z.tsv", Z, delimiter="\t")
     names = [f"class {code}" for code in y]
     (tmp_path / "y.txt").write_text("\n".join(names) + "\n")
-    lines = [",".join(map(repr, row.tolist())) + f",{name}" for row, name in zip(Z, names, strict=True)]
+    lines = [
+        ",".join(map(repr, row.tolist())) + f",{name}" for row, name in zip(Z, names, strict=True)
+    ]
     (tmp_path / "table.csv").write_text("a,b,c,d,kind\n" + "\n".join(lines) + "\n")
     np.save("y.npy", y)
     (tmp_path / "split.txt").write_text("train\ntest\n" * 90)

@@ -83,8 +83,8 @@ def test_knn_is_scikit_learns():
 
 
 def test_graph_vote_of_a_hand_counted_line():
-    # Neighbours of each point on a line, two of them, the point itself left out:
-    #   0: {1, 2}  1: {0, 2}  2: {1, 0} (3.5 is farther)  10: {11, 12.5}  11: {10, 12.5}  12.5: {11, 10}
+    # The two nearest of each point on a line, itself left out: 0 and 1 and 2.1 have each other,
+    # and so have 10 and 11 and 12.5.
     points = np.array([[0.0], [1.0], [2.1], [10.0], [11.0], [12.5]])
     codes = np.array([0, 1, 1, 2, 2, 0])
     # votes: {1,1}->1  {0,1}->tie->0  {1,0}->tie->0  {2,0}->tie->0  {2,0}->0  {2,2}->2
