@@ -174,7 +174,8 @@ def _read(path: Path) -> "npt.NDArray[Any] | dict[str, npt.NDArray[Any]]":
 def _npy(path: Path) -> "npt.NDArray[Any]":
     import numpy as np
 
-    array = np.load(path, allow_pickle=False)
+    with path.open("rb") as file:
+        array = np.load(file, allow_pickle=False)
     if not isinstance(array, np.ndarray):
         raise ValueError("it is not a .npy file")
     return array
@@ -186,7 +187,7 @@ def _npz(path: Path) -> "npt.NDArray[Any]":
     import numpy as np
 
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
             if len(archive.files) != 1:
                 names = ", ".join(archive.files) or "none"
                 raise ValueError(f"it must hold one array, it holds {names}; save one as .npy")

@@ -38,11 +38,11 @@ def matched_accuracy(codes: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
     return float(matched / rows.size)
 
 
-def clustering_scores(Z: Floats, codes: Ints, seed: int) -> dict[str, float]:
-    """ACC, NMI (arithmetic) and ARI of k-means with as many clusters as classes."""
+def clustering_scores(Z: Floats, codes: Ints, k: int, seed: int) -> dict[str, float]:
+    """ACC, NMI (arithmetic) and ARI of k-means with k clusters, as many as classes."""
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
-    clusters = kmeans(Z, np.unique(codes).size, seed)
+    clusters = kmeans(Z, min(k, len(Z)), seed)
     return {
         "kmeans_acc": matched_accuracy(codes, clusters),
         "kmeans_nmi": float(normalized_mutual_info_score(codes, clusters)),

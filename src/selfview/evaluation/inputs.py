@@ -84,6 +84,12 @@ def _moderate(matrix: Floats) -> Floats:
     return np.ldexp(matrix, -int(np.frexp(largest)[1]))
 
 
+def careful_mean(matrix: Floats) -> Floats:
+    """Mean of each column in two passes: exact for a constant column, however large."""
+    mean = matrix.mean(axis=0)
+    return np.asarray(mean + (matrix - mean).mean(axis=0))
+
+
 def check_target(y: Any, n: int, kind: TargetKind = "auto") -> Target:
     """Class codes or continuous values out of `y`, and the mask of the rows that have one."""
     if kind not in ("auto", "classes", "continuous"):

@@ -65,7 +65,8 @@ def _graph(task: Task) -> dict[str, float]:
 
 def _clustering(task: Task) -> dict[str, float]:
     rows = task.scored
-    return clustering.clustering_scores(task.Z[rows], task.codes[rows], task.seed)
+    k = int(task.codes.max()) + 1
+    return clustering.clustering_scores(task.Z[rows], task.codes[rows], k, task.seed)
 
 
 def _mine(task: Task) -> dict[str, float]:
@@ -189,6 +190,9 @@ def evaluate(
         given_split=None if given is None else among_present(given, present),
         seed=seed,
     )
+    if task.codes.size and np.unique(task.codes[task.scored]).size < 2:
+        message = "the test rows hold one class only, so their scores say little"
+        warnings.warn(message, SelfViewWarning, stacklevel=2)
     scores = _counts(task, left_out)
     for number, name in enumerate(names):
         if progress is not None:
@@ -224,11 +228,13 @@ def _chosen(measures: str | Iterable[str], kind: str, has_X: bool) -> list[str]:
             if (MEASURES[name].paper or measures == "all")
             and (has_X or not MEASURES[name].needs_raw)
         ]
+    if not isinstance(measures, str | list | tuple | set | frozenset):
+        raise InputError(f"measures must be a name or a list of names, got {measures!r}")
     asked = [measures] if isinstance(measures, str) else list(measures)
     if not asked:
         raise InputError("measures is empty: name one, or say 'all' or 'paper'")
     for name in asked:
-        if name not in MEASURES:
+        if not isinstance(name, str) or name not in MEASURES:
             known = ", ".join(MEASURES)
             raise InputError(f"unknown measure {name!r}; known are {known}, 'all' and 'paper'")
         if name not in fitting:

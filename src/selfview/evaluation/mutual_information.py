@@ -45,6 +45,7 @@ MAX_ROWS = 50_000  # more rows are subsampled; the figure's own noise is then be
 MET = 500  # values of a continuous target that each scored row is paired with
 STOP_ROWS = 1_000  # enough to see the critic get worse
 FEWEST_ROWS = 10
+FARTHEST = 10.0  # standard deviations; a held-out outlier must not decide the bound
 
 Weights = list[Tensor]  # seven of the tower for z, then seven of the tower for y
 
@@ -129,7 +130,7 @@ def _one_critic(
 
 
 def _tensor(part: Floats) -> Tensor:
-    return torch.from_numpy(np.ascontiguousarray(part, dtype=np.float32))
+    return torch.from_numpy(np.clip(part, -FARTHEST, FARTHEST).astype(np.float32))
 
 
 def _class_pairs(z: Tensor, codes: Tensor, n_classes: int) -> Pairs:

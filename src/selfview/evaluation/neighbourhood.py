@@ -1,27 +1,29 @@
 """Measures of who lies beside whom: the paper's graph evaluation, trustworthiness, silhouette."""
 
 import contextlib
-import os
 import warnings
 from collections.abc import Iterator
 
 import numpy as np
 
 from selfview.errors import InputError, MissingDependencyError
-from selfview.evaluation.inputs import Floats, Ints
+from selfview.evaluation.inputs import Floats, Ints, careful_mean
 
 NEIGHBOURS = 21
 PERPLEXITY = 30
 GRAPH_ROWS = 20_000  # more rows are subsampled: t-SNE beyond this takes minutes
+BARNES_HUT_ROWS = 5_000  # below, openTSNE's grid of Fourier transforms is the slower way
 PAIRWISE_ROWS = 5_000  # trustworthiness and silhouette hold all pairs in memory: 200 MB
 TRUST_NEIGHBOURS = 5  # scikit-learn's default
 
 
 def subsample(n: int, limit: int, seed: int) -> Ints:
-    """Row numbers in order: all of them, or `limit` drawn without looking at the labels."""
-    if n <= limit:
-        return np.arange(n)
-    return np.sort(np.random.default_rng(seed).choice(n, limit, replace=False))
+    """At most `limit` row numbers, drawn without looking at the labels, in random order.
+
+    Files are often sorted by class. Equal rows find their neighbours by row number, so a collapsed
+    embedding in the order of the file would look as if it knew the classes.
+    """
+    return np.random.default_rng(seed).permutation(n)[:limit]
 
 
 def majority_vote(points: Floats, codes: Ints, k: int = NEIGHBOURS) -> Ints:
@@ -39,10 +41,11 @@ def majority_vote(points: Floats, codes: Ints, k: int = NEIGHBOURS) -> Ints:
 def tsne_layout(Z: Floats, seed: int) -> Floats:
     """A 2-d t-SNE of the rows (openTSNE, perplexity 30 or a third of the rows, exact neighbours).
 
-    The labels have no way in. A function of the rows, their order and the seed.
+    The labels have no way in. A function of the rows, their order and the seed. One thread: a
+    second one saves a tenth of the time, and loses many times that when the machine is busy.
     """
     try:
-        from openTSNE import TSNEEmbedding, affinity, initialization, nearest_neighbors
+        from openTSNE import TSNEEmbedding, affinity, nearest_neighbors
     except ImportError as error:
         raise MissingDependencyError(
             "the graph measure needs openTSNE: pip install 'selfview[graph]', or leave 'graph' "
@@ -50,11 +53,11 @@ def tsne_layout(Z: Floats, seed: int) -> Floats:
         ) from error
     from sklearn.neighbors import NearestNeighbors
 
-    jobs = os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()
-    # Perplexities, momenta and step sizes know no unit, but the affinities' search for a
-    # bandwidth does: it gives up on features in the millions. So the rows get a spread of 1.
-    rows = Z - Z.mean(axis=0)
+    # The search for bandwidths is not blind to units, so the rows get a spread of 1; dropping the
+    # last digits makes Z and 1000 * Z the same rows, and not only nearly so.
+    rows = Z - careful_mean(Z)
     rows /= np.sqrt(np.square(rows).sum(axis=1).mean()) or 1.0
+    rows = rows.astype(np.float32).astype(np.float64)
     perplexity = min(PERPLEXITY, (len(rows) - 1) / 3)
     search = NearestNeighbors(n_neighbors=max(1, int(3 * perplexity)), n_jobs=-1).fit(rows)
     distances, neighbours = search.kneighbors()
@@ -62,13 +65,28 @@ def tsne_layout(Z: Floats, seed: int) -> Floats:
         affinities = affinity.PerplexityBasedNN(
             knn_index=nearest_neighbors.PrecomputedNeighbors(neighbours, distances),
             perplexity=perplexity,
-            n_jobs=jobs,
+            n_jobs=1,
         )
-        start = initialization.pca(rows, random_state=seed)
-        embedding = TSNEEmbedding(start, affinities, n_jobs=jobs, random_state=seed)
+        embedding = TSNEEmbedding(
+            _first_layout(rows, seed),
+            affinities,
+            n_jobs=1,
+            random_state=seed,
+            negative_gradient_method="fft" if len(rows) > BARNES_HUT_ROWS else "bh",
+        )
         embedding.optimize(250, exaggeration=12, momentum=0.8, inplace=True)
         embedding.optimize(500, momentum=0.8, inplace=True)
     return np.asarray(embedding, dtype=np.float64)
+
+
+def _first_layout(rows: Floats, seed: int) -> Floats:
+    """The first two principal components, small, with a jitter that parts equal rows."""
+    from sklearn.decomposition import PCA
+
+    padded = np.column_stack([rows, np.zeros(len(rows))])  # one feature has one component only
+    start = PCA(n_components=2, random_state=seed).fit_transform(padded)
+    start *= 1e-4 / (start[:, 0].std() or 1.0)
+    return np.asarray(start + np.random.default_rng(seed).normal(scale=1e-6, size=start.shape))
 
 
 @contextlib.contextmanager
@@ -125,7 +143,7 @@ def effective_rank(Z: Floats) -> dict[str, float]:
 
     From 1 (one direction holds everything) to the number of features; 0 for a constant Z.
     """
-    values = np.linalg.svd(Z - Z.mean(axis=0), compute_uv=False)
+    values = np.linalg.svd(Z - careful_mean(Z), compute_uv=False)
     if values[0] <= 8 * np.finfo(np.float64).eps * np.abs(Z).max() * np.sqrt(Z.size):
         return {"effective_rank": 0.0}
     shares = values / values.sum()

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 
 from selfview.errors import SelfViewWarning
-from selfview.evaluation.inputs import Floats, Ints
+from selfview.evaluation.inputs import Floats, Ints, careful_mean
 from selfview.evaluation.split import Split
 
 MAX_ITERATIONS = 1000
@@ -14,8 +14,8 @@ NEIGHBOURS = 21
 
 def standardise(train: Floats, *others: Floats) -> tuple[Floats, ...]:
     """All parts with the mean and standard deviation of the first; constant columns become 0."""
-    mean = train.mean(axis=0)
-    deviation = train.std(axis=0)
+    mean = careful_mean(train)
+    deviation = np.sqrt(np.square(train - mean).mean(axis=0))
     # Below this a spread is rounding noise of a constant column, and dividing by it would shout.
     noise = 8 * np.finfo(np.float64).eps * np.abs(train).max(axis=0)
     deviation = np.where(deviation > noise, deviation, np.inf)
@@ -37,6 +37,7 @@ def linear_accuracy(Z: Floats, codes: Ints, split: Split) -> dict[str, float]:
     model = LogisticRegression(max_iter=MAX_ITERATIONS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", UserWarning)  # "many classes": so the user has it
         model.fit(train, known)
     converged = bool(np.max(model.n_iter_) < MAX_ITERATIONS)
     if not converged:
@@ -57,7 +58,9 @@ def knn_accuracy(Z: Floats, codes: Ints, split: Split) -> dict[str, float]:
     from sklearn.neighbors import KNeighborsClassifier
 
     model = KNeighborsClassifier(min(NEIGHBOURS, split.train.size), n_jobs=-1)
-    model.fit(Z[split.train], codes[split.train])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.fit(Z[split.train], codes[split.train])
     return {"knn_accuracy": float(np.mean(model.predict(Z[split.test]) == codes[split.test]))}
 
 

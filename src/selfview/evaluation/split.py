@@ -37,7 +37,7 @@ def check_split(split: Any, n: int) -> Split:
     words = parts.astype(str)
     unknown = sorted(set(words) - {"train", "test"})
     if unknown:
-        raise InputError(f"split must say 'train' or 'test' for each row, got {unknown[0]!r}")
+        raise InputError(f"split must say 'train' or 'test' for each row, got {str(unknown[0])!r}")
     return _disjoint(np.flatnonzero(words == "train"), np.flatnonzero(words == "test"))
 
 

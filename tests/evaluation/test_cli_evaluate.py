@@ -1,0 +1,90 @@
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from selfview import evaluate
+from selfview.cli import app
+from selfview.errors import SelfViewError
+
+
+@pytest.fixture
+def files(tmp_path, blobs, monkeypatch):
+    Z, y = blobs
+    monkeypatch.chdir(tmp_path)
+    np.save("z.npy", Z)
+    np.savez("z.npz", Z=Z)
+    np.savetxt("z.tsv", Z, delimiter="\t")
+    names = [f"class {code}" for code in y]
+    (tmp_path / "y.txt").write_text("\n".join(names) + "\n")
+    lines = [
+        ",".join(map(repr, row.tolist())) + f",{name}" for row, name in zip(Z, names, strict=True)
+    ]
+    (tmp_path / "table.csv").write_text("a,b,c,d,kind\n" + "\n".join(lines) + "\n")
+    np.save("y.npy", y)
+    (tmp_path / "split.txt").write_text("train\ntest\n" * 90)
+    return tmp_path
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, ["evaluate", *arguments, "--measures", "linear,clustering"])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("z.npy", "y.npy"), ("z.npz", "y.txt"), ("z.tsv", "y.npy"),
+        ("table.csv", "--label", "kind"),
+    ],
+)  # fmt: skip
+def test_every_kind_of_file_gives_the_numbers_of_the_function(files, blobs, call):
+    result = run(*call, "--json", "out.json")
+    assert result.exit_code == 0, result.output
+    expected = evaluate(*blobs, measures=["linear", "clustering"])
+    assert json.loads((files / "out.json").read_text()) == pytest.approx(expected)
+    assert "kmeans_nmi" in result.output
+
+
+def test_parquet_is_read_like_csv(files, blobs):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    Z, y = blobs
+    columns = {f"f{i}": Z[:, i] for i in range(4)} | {"kind": [f"k{code}" for code in y]}
+    parquet.write_table(pa.table(columns), "t.parquet")
+    assert run("t.parquet", "--label", "kind").exit_code == 0
+
+
+def test_a_split_file_is_used(files):
+    assert run("z.npy", "y.npy", "--split", "split.txt", "--json", "o.json").exit_code == 0
+    assert json.loads((files / "o.json").read_text())["n_test"] == 90
+
+
+def test_a_wrong_call_exits_with_2(files):
+    assert run("z.npy").exit_code == 2
+    assert run("z.npy", "y.npy", "--label", "a").exit_code == 2
+    assert run("z.npy", "y.npy", "--seed", "-1").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("bad.npy", b"\x93NUMPY junk"), ("bad.npz", b"PK\x03\x04junk"), ("empty.npy", b""),
+        ("bad.parquet", b"x"), ("empty.csv", b""), ("ragged.csv", b"1,2\n3\n"),
+        ("binary.txt", b"\x00\x01\xff"), ("binary.csv", b"\xff\xfe\x00"),
+    ],
+)  # fmt: skip
+def test_damaged_files_are_named_in_one_line(files, name, content):
+    (files / name).write_bytes(content)
+    error = run(name, "y.npy").exception
+    assert isinstance(error, SelfViewError)
+    assert name in str(error)
+    assert "\n" not in str(error)
+
+
+def test_a_pickle_is_never_loaded(files):
+    np.save("evil.npy", np.array([print], dtype=object), allow_pickle=True)
+    assert isinstance(run("evil.npy", "y.npy").exception, SelfViewError)
+    (files / "y.npy").unlink()
+    assert "not a file" in str(run("z.npy", "y.npy").exception)
