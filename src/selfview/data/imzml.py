@@ -199,7 +199,7 @@ class OpenImzML:
         nbytes = count * dtype.itemsize
         if start < 0 or count < 0 or start + nbytes > self._size:
             raise FileFormatError(f"{where}: points outside {self.ibd.name}")
-        with reading(where):
+        with reading(where), np.errstate(invalid="ignore"):  # NaN is named by the caller
             self._stream.seek(start)
             return np.frombuffer(self._stream.read(nbytes), dtype).astype(np.float64)
 
