@@ -137,7 +137,7 @@ def measure(case: str, folder: Path) -> None:
 
 
 def watch(most: list[int]) -> None:
-    """Keep the most private memory seen; pages of a mapped file aren't: the system can drop them."""
+    """Keep the most private memory seen; pages of mapped files aren't, the system can drop them."""
     while True:
         text = Path("/proc/self/status").read_text()
         now = re.search(r"RssAnon:\s+(\d+) kB", text)

@@ -348,8 +348,10 @@ def test_a_folder_of_two_kinds_is_refused(tmp_path: Path) -> None:
 
 def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     samples.write_npy(tmp_path / "a.npy")
-    with pytest.raises(InputError, match="no named arrays"):
+    with pytest.raises(InputError, match=r"label means nothing for \.npy files"):
         read(tmp_path / "a.npy", label="y")
+    with pytest.raises(InputError, match=r"bins means nothing for \.csv.*possible are header, id"):
+        read(samples.write_csv(tmp_path / "a.csv"), bins=9)
     with pytest.raises(InputError, match="bins can't be given with the dataset digits"):
         read("digits", bins=5)
     samples.write_wav(tmp_path / "w.wav")

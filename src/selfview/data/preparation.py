@@ -39,6 +39,11 @@ class Options:
     bins: int = 1024
     skip_bad: bool = False
 
+    def given(self) -> list[str]:
+        """The options that differ from their defaults, `skip_bad` aside."""
+        usual = Options(skip_bad=self.skip_bad)
+        return [f.name for f in fields(self) if getattr(self, f.name) != getattr(usual, f.name)]
+
 
 @dataclass(frozen=True, eq=False)
 class Preparation(ABC):

@@ -6,7 +6,7 @@ import os
 
 from selfview.data.dataset import Dataset
 from selfview.data.folders import existing
-from selfview.data.kinds import reader_of
+from selfview.data.kinds import read_path
 from selfview.data.named import DATASETS, load_dataset
 from selfview.data.preparation import Options
 from selfview.errors import InputError
@@ -78,11 +78,8 @@ def read(
         mz_range=mz_range, bins=bins, skip_bad=skip_bad,
     )  # fmt: skip
     if str(source) in DATASETS and not os.path.exists(source):
-        given = [
-            k for k, v in vars(options).items() if v != getattr(Options(), k) and k != "skip_bad"
-        ]
+        given = options.given()
         if given:
             raise InputError(f"{', '.join(given)} can't be given with the dataset {source}")
         return load_dataset(str(source))
-    path = existing(source)
-    return reader_of(path)(path, options)
+    return read_path(existing(source), options)
