@@ -186,4 +186,7 @@ def _row_options(options: dict[str, Any]) -> Options:
             f"{', '.join(wrong)} can't be given here: how rows are made was settled at fit time; "
             f"possible are {', '.join(sorted(_ROW_OPTIONS))}"
         )
+    for name in ("label", "id"):
+        if options.get(name) is not None:
+            options[name] = str(options[name])
     return Options(**options)
