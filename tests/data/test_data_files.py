@@ -60,6 +60,12 @@ def test_images_get_a_channel_and_bytes_are_scaled(tmp_path: Path) -> None:
     assert dataset.X.max() == 1
 
 
+def test_images_with_colours_last_are_refused_with_the_remedy(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((5, 32, 32, 3), np.uint8))
+    with pytest.raises(InputError, match=r"transpose\(0, 3, 1, 2\)"):
+        read(tmp_path / "a.npy")
+
+
 def test_an_npz_of_several_arrays_needs_a_name(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", left=samples.ROWS, right=samples.ROWS * 2, kind=list("ababab"))
     with pytest.raises(InputError, match="--array: left, right, kind"):
@@ -168,7 +174,7 @@ def test_a_header_is_told_from_the_first_lines(text: str, header: bool, tmp_path
 
 def test_columns_without_header_are_numbered(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("5.1,3.5,setosa\n4.9,3.0,virginica\n")
-    dataset = read(tmp_path / "a.csv", label="3")
+    dataset = read(tmp_path / "a.csv", label=3)
     assert dataset.X.shape == (2, 2)
     assert dataset.classes == ("setosa", "virginica")
 
@@ -178,6 +184,12 @@ def test_a_header_of_numbers_can_be_declared(tmp_path: Path) -> None:
     assert read(tmp_path / "mz.csv").X.shape == (2, 2)
     dataset = read(tmp_path / "mz.csv", header=True)
     assert dataset.X.tolist() == [[1, 2]]
+
+
+def test_a_table_that_is_not_utf8_is_said(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("name,a\nM\xfcller,1\n".encode("latin-1"))
+    with pytest.raises(FileFormatError, match="save it as UTF-8"):
+        read(tmp_path / "a.csv", id="name")
 
 
 BAD_TABLE = "a,b\n1,2\n3,oops\n4\n5,\n6,nan\n7,1e400\n8,9\n"
@@ -302,6 +314,7 @@ def test_images_of_several_sizes_are_resized_with_a_message(tmp_path: Path) -> N
     assert dataset.X.shape == (3, 1, 7, 9)
     assert "resized 1 of 3 images to 9 x 7 (2.png" in dataset.messages[0]
     assert read(tmp_path, image_size=(4, 3)).X.shape == (3, 1, 3, 4)
+    assert read(tmp_path, image_size=6).X.shape == (3, 1, 6, 6)
 
 
 def test_images_of_all_modes_are_read(tmp_path: Path) -> None:
@@ -348,8 +361,10 @@ def test_a_folder_of_two_kinds_is_refused(tmp_path: Path) -> None:
 
 def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     samples.write_npy(tmp_path / "a.npy")
-    with pytest.raises(InputError, match="no named arrays"):
+    with pytest.raises(InputError, match=r"label means nothing for \.npy files"):
         read(tmp_path / "a.npy", label="y")
+    with pytest.raises(InputError, match=r"bins means nothing for \.csv.*possible are header, id"):
+        read(samples.write_csv(tmp_path / "a.csv"), bins=9)
     with pytest.raises(InputError, match="bins can't be given with the dataset digits"):
         read("digits", bins=5)
     samples.write_wav(tmp_path / "w.wav")

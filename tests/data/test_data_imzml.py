@@ -83,12 +83,38 @@ def test_what_is_large_is_mapped_and_the_same(
 ) -> None:
     path = samples.write_imzml(tmp_path / "a.imzML")
     small = read(path)
-    monkeypatch.setattr(binning, "IN_MEMORY", 0)
+    monkeypatch.setenv("SELFVIEW_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("selfview.data.arrays.IN_MEMORY", 0)
     monkeypatch.setattr(binning, "_BLOCK", 1)
     large = read(path)
     assert isinstance(large.X, np.memmap)
     np.testing.assert_array_equal(large.X, small.X)
+
+
+def test_binned_spectra_are_found_again_and_damage_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SELFVIEW_CACHE", str(tmp_path / "cache"))
+    path = samples.write_imzml(tmp_path / "a.imzML")
+    first = read(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(binning, "_write", None)
+        np.testing.assert_array_equal(read(path).X, first.X)
+    (kept,) = (tmp_path / "cache" / "binned").iterdir()
+    (kept / "X.npy").write_bytes((kept / "X.npy").read_bytes()[:-9])
+    np.testing.assert_array_equal(read(path).X, first.X)
+    read(path, bins=7)
+    assert len(list((tmp_path / "cache" / "binned").iterdir())) == 2
+
+
+def test_a_cache_that_cannot_be_written_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = samples.write_imzml(tmp_path / "a.imzML")
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SELFVIEW_CACHE", str(tmp_path / "file"))
+    with pytest.raises(InputError, match=r"cache folder .*set SELFVIEW_CACHE"):
+        read(path)
 
 
 def test_a_spectrum_that_points_outside_is_named_or_left_out(tmp_path: Path) -> None:

@@ -199,9 +199,9 @@ def test_an_unreadable_file_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_names_that_no_file_can_have_are_said() -> None:
-    for name in ("nul\0byte.npy", "x" * 5000 + ".npy", ""):
+    for name in ("nul\0byte.npy", "x" * 5000 + ".npy", "", None, 5):
         with pytest.raises(InputError):
-            read(name)
+            read(name)  # type: ignore[arg-type]
 
 
 def test_an_entity_bomb_in_imzml_is_an_error(tmp_path: Path) -> None:

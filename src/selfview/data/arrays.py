@@ -87,6 +87,11 @@ def dataset_of_array(
         raise InputError(f"{path} has {rows.ndim} axes; rows need 2, images 3 or 4")
     if 0 in rows.shape:
         raise InputError(f"{path} is empty: its shape is {rows.shape}")
+    if rows.ndim == 4 and rows.dtype == np.uint8 and rows.shape[3] <= 4 < rows.shape[1]:
+        raise InputError(
+            f"{path} has images of shape {tuple(rows.shape[1:])}, colours last; save them as "
+            "(n, colours, height, width) with .transpose(0, 3, 1, 2)"
+        )
     rows = as_images(rows) if rows.ndim > 2 else rows
     if not isinstance(rows, np.memmap):
         with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite, a bad row
@@ -201,6 +206,8 @@ def read_npz(
     if array is None and len(candidates) == 1:
         array = candidates[0]
     if array is None or array not in names:
+        if not names:
+            raise InputError(f"{path} holds no arrays")
         wanted = f"has no array {array!r}" if array else "holds several arrays"
         raise InputError(
             f"{path} {wanted}; name one with --array: {', '.join(names) or 'none there'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -14,12 +15,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data.arrays import read_npy
-from selfview.data.cache import cache_folder
+from selfview.data.cache import working_folder
 from selfview.data.dataset import Array
-from selfview.data.guard import IN_MEMORY
-from selfview.errors import FileFormatError
+from selfview.data.guard import logger
+from selfview.errors import FileFormatError, InputError, SelfViewError
 
 _BLOCK = 16 * 2**20
+
+Place = Callable[[NDArray[np.float64]], NDArray[np.intp]]
 
 
 @dataclass(frozen=True)
@@ -33,36 +36,74 @@ class Binned:
 
 
 def bin_spectra(
-    spectra: Any,
-    place: Callable[[NDArray[np.float64]], NDArray[np.intp]],
-    bins: int,
-    maxima: NDArray[np.float32] | None,
-    skip_bad: bool,
+    spectra: Any, place: Place, bins: int, maxima: NDArray[np.float32] | None, key: str
 ) -> Binned:
     """Sum each spectrum's intensities where `place` puts them, then divide each bin by its maximum.
 
-    The maxima are those of these spectra unless given. Rows go to a file as they come, and are
-    divided in a second pass over that file; what is small comes back in memory, the rest mapped.
+    The maxima are those of these spectra unless given. Rows go to a file of the cache as they come,
+    and are divided in a second pass over that file; under the same `key` they are found again.
     """
-    parent = cache_folder() / "binned"
-    parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix="rows-", dir=parent))
+    parent = working_folder("binned")
+    final = parent / key
+    if final.is_dir():
+        try:
+            return _load(final)
+        except (SelfViewError, OSError, ValueError) as error:
+            logger.info("binning again, the cache %s is damaged: %s", final, error)
+            shutil.rmtree(final, ignore_errors=True)
+    folder = Path(tempfile.mkdtemp(prefix=".making-", dir=parent))
     try:
-        with (folder / "X.raw").open("w+b") as stream:
-            kept, bad, found = _sum_rows(stream, spectra, place, bins)
-            if bad and not skip_bad:
-                kept = kept[:0]  # the caller raises; no second pass for nothing
-            divisor = found if maxima is None else maxima
-            _divide(stream, len(kept), np.where(divisor > 0, divisor, 1).astype(np.float32))
-        X = _as_array(folder, len(kept), bins)
+        _write(folder, spectra, place, bins, maxima)
+        try:
+            folder.rename(final)
+        except OSError:  # another process was first; its rows are the same
+            if not final.is_dir():
+                raise
+        return _load(final)
+    except OSError as error:
+        raise InputError(
+            f"can't keep binned spectra in {parent}: {error.strerror or error}; set SELFVIEW_CACHE "
+            "to a folder with room"
+        ) from error
     finally:
-        if not (folder / "X.npy").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-    return Binned(X, divisor, kept, bad)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(
+    folder: Path, spectra: Any, place: Place, bins: int, maxima: NDArray[np.float32] | None
+) -> None:
+    with (folder / "X.npy").open("w+b") as stream:
+        # The header is of one length for any number of rows, so it is written over at the end.
+        start = _write_header(stream, 0, bins)
+        kept, bad, found = _sum_rows(stream, spectra, place, bins)
+        divisor = found if maxima is None else maxima
+        _divide(stream, start, len(kept), np.where(divisor > 0, divisor, 1).astype(np.float32))
+        stream.seek(0)
+        if _write_header(stream, len(kept), bins) != start:
+            raise OSError("the header grew")
+    np.save(folder / "maxima.npy", divisor, allow_pickle=False)
+    np.save(folder / "kept.npy", kept, allow_pickle=False)
+    (folder / "bad.json").write_text(json.dumps(bad), encoding="utf-8")
+
+
+def _write_header(stream: BufferedRandom, n: int, bins: int) -> int:
+    header = {"descr": "<f4", "fortran_order": False, "shape": (n, bins)}
+    np.lib.format.write_array_header_1_0(stream, header)
+    return stream.tell()
+
+
+def _load(folder: Path) -> Binned:
+    bad = json.loads((folder / "bad.json").read_text(encoding="utf-8"))
+    kept = np.load(folder / "kept.npy", allow_pickle=False)
+    maxima = np.load(folder / "maxima.npy", allow_pickle=False)
+    X = read_npy(folder / "X.npy")
+    if X.shape != (kept.size, maxima.size):
+        raise ValueError("its parts don't belong together")
+    return Binned(X, maxima, kept, bad)
 
 
 def _sum_rows(
-    stream: BufferedRandom, spectra: Any, place: Any, bins: int
+    stream: BufferedRandom, spectra: Any, place: Place, bins: int
 ) -> tuple[NDArray[np.intp], list[str], NDArray[np.float32]]:
     kept: list[int] = []
     bad: list[str] = []
@@ -73,7 +114,7 @@ def _sum_rows(
             bad.append(str(spectrum))
             continue
         mz, intensity = spectrum
-        if mz is not axis:
+        if mz is not axis:  # continuous files have one axis for all spectra
             axis, bin_of = mz, place(mz)
             inside = bin_of >= 0
         row = np.bincount(bin_of[inside], intensity[inside], minlength=bins).astype(np.float32)
@@ -83,23 +124,10 @@ def _sum_rows(
     return np.array(kept, dtype=np.intp), bad, maxima
 
 
-def _divide(stream: BufferedRandom, n: int, divisor: NDArray[np.float32]) -> None:
+def _divide(stream: BufferedRandom, start: int, n: int, divisor: NDArray[np.float32]) -> None:
     rows = max(1, _BLOCK // divisor.nbytes)
-    for start in range(0, n, rows):
-        stream.seek(start * divisor.nbytes)
-        block = np.frombuffer(stream.read(min(rows, n - start) * divisor.nbytes), np.float32)
-        stream.seek(start * divisor.nbytes)
+    for first in range(0, n, rows):
+        stream.seek(start + first * divisor.nbytes)
+        block = np.frombuffer(stream.read(min(rows, n - first) * divisor.nbytes), np.float32)
+        stream.seek(start + first * divisor.nbytes)
         stream.write((block.reshape(-1, divisor.size) / divisor).tobytes())
-
-
-def _as_array(folder: Path, n: int, bins: int) -> Array:
-    raw = folder / "X.raw"
-    if n * bins * 4 <= IN_MEMORY:
-        return np.fromfile(raw, np.float32, n * bins).reshape(n, bins)
-    with (folder / "X.part").open("wb") as target, raw.open("rb") as rows:
-        header = {"descr": "<f4", "fortran_order": False, "shape": (n, bins)}
-        np.lib.format.write_array_header_1_0(target, header)
-        shutil.copyfileobj(rows, target, _BLOCK)
-    raw.unlink()
-    (folder / "X.part").rename(folder / "X.npy")
-    return read_npy(folder / "X.npy")

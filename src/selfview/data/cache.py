@@ -8,6 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
+import time
 import zlib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -20,8 +21,9 @@ from selfview.data.arrays import read_npy
 from selfview.data.dataset import Array, Dataset
 from selfview.data.guard import logger
 from selfview.data.preparation import load_preparation
-from selfview.errors import SelfViewError
+from selfview.errors import InputError, SelfViewError
 
+_DAY = 86_400  # seconds
 _SUMMED = 256 * 2**20  # larger files are checked by size alone, so that loading stays instant
 
 
@@ -37,6 +39,22 @@ def cache_folder() -> Path:
     else:
         base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return base / "selfview"
+
+
+def working_folder(name: str) -> Path:
+    """A folder of the cache that can be written to; what a killed process left there is removed."""
+    folder = cache_folder() / name
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for left in folder.glob(".making-*"):
+            if time.time() - left.stat().st_mtime > _DAY:
+                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
+    except OSError as error:
+        raise InputError(
+            f"can't write to the cache folder {folder}: {error.strerror}; set SELFVIEW_CACHE to "
+            "another one"
+        ) from error
+    return folder
 
 
 def fingerprint(files: Iterable[Path]) -> str:
@@ -62,7 +80,7 @@ def remembered(
     dataset = make()
     try:
         _store(folder, dataset)
-    except OSError as error:
+    except (OSError, InputError) as error:
         logger.info("could not keep %s in the cache: %s", name, error)
         return dataset
     return _load(folder)
@@ -73,8 +91,7 @@ _PLAIN = ("classes", "shape", "epsilon", "source", "skipped", "messages")
 
 
 def _store(folder: Path, dataset: Dataset) -> None:
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=folder.parent))
+    temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=working_folder("prepared")))
     try:
         arrays = _arrays_of(dataset)
         for name, array in arrays.items():
@@ -144,8 +161,7 @@ def read_any(file: Path) -> Array:
 
 def blockwise(rows: np.memmap[Any, Any], change: Callable[[Array], Array]) -> Array:
     """`change` of a mapped array, block by block, as a mapped float32 file of the cache."""
-    folder = cache_folder() / "mapped"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder = working_folder("mapped")
     final = folder / f"{fingerprint([Path(str(rows.filename))])}.npy"
     if final.is_file():
         return read_npy(final)

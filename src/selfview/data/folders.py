@@ -19,8 +19,8 @@ from selfview.errors import FileFormatError, InputError
 
 def existing(source: str | os.PathLike[str]) -> Path:
     """The path, if there is something there."""
-    if not str(source):
-        raise InputError("the path is empty; give a file, a folder or a dataset's name")
+    if not isinstance(source, str | os.PathLike) or not str(source):
+        raise InputError(f"a path or the name of a dataset is needed, got {source!r}")
     path = Path(source)
     try:
         path.stat()

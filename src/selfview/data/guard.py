@@ -62,6 +62,8 @@ def reading(path: str | os.PathLike[str], what: str = "") -> Iterator[None]:
 def _reason(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
+    if isinstance(error, UnicodeDecodeError):
+        return f"byte {error.start} is not UTF-8 text; save it as UTF-8"
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 200 else text[:200] + " ..."
 

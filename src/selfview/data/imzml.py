@@ -5,6 +5,7 @@ What does grow with the file is pyimzML's list of offsets and coordinates, about
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from collections.abc import Iterator
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data.binning import Binned, bin_spectra
+from selfview.data.cache import fingerprint
 from selfview.data.dataset import Array, Dataset
 from selfview.data.guard import need, reading, regular_file, settle_bad_rows, tell
 from selfview.data.preparation import Options, Preparation
@@ -95,7 +97,7 @@ class nearest_peak:  # noqa: N801
     def __init__(self, peaks: NDArray[np.float64], ppm: float) -> None:
         self.order = np.argsort(peaks)
         self.peaks, self.ppm = peaks[self.order], ppm
-        self.key = f"{hash(peaks.tobytes())}-{ppm!r}"
+        self.key = f"{hashlib.sha256(peaks.tobytes()).hexdigest()}-{ppm!r}"
 
     def __call__(self, mz: NDArray[np.float64]) -> NDArray[np.intp]:
         """The peak of each value, -1 where none is near."""
@@ -108,7 +110,8 @@ class nearest_peak:  # noqa: N801
 def _dataset(path: Path, place: Any, bins: int, options: Options, fitted: Any | None) -> Dataset:
     with OpenImzML(path) as image:
         maxima = None if fitted is None else fitted.maxima
-        binned: Binned = bin_spectra(image, place, bins, maxima, options.skip_bad)
+        key = _key(image, place.key, maxima)
+        binned: Binned = bin_spectra(image, place, bins, maxima, key)
     messages = image.messages + settle_bad_rows(
         path, binned.bad, len(image.coordinates), options.skip_bad
     )
@@ -120,6 +123,12 @@ def _dataset(path: Path, place: Any, bins: int, options: Options, fitted: Any | 
         source=f"path {path}", preparation=preparation, skipped=tuple(binned.bad),
         messages=messages,
     )  # fmt: skip
+
+
+def _key(image: OpenImzML, place: str, maxima: NDArray[np.float32] | None) -> str:
+    given = b"" if maxima is None else maxima.tobytes()
+    digest = hashlib.sha256(place.encode() + given).hexdigest()[:16]
+    return f"{fingerprint([image.path, image.ibd])}-{digest}"
 
 
 class OpenImzML:
@@ -199,7 +208,7 @@ class OpenImzML:
         nbytes = count * dtype.itemsize
         if start < 0 or count < 0 or start + nbytes > self._size:
             raise FileFormatError(f"{where}: points outside {self.ibd.name}")
-        with reading(where):
+        with reading(where), np.errstate(invalid="ignore"):  # NaN is named by the caller
             self._stream.seek(start)
             return np.frombuffer(self._stream.read(nbytes), dtype).astype(np.float64)
 

@@ -21,7 +21,9 @@ KINDS: dict[str, type[Preparation]] = {
     "text": texts.TextPreparation,
 }
 
-READERS: dict[str, Callable[[Path, Options], Dataset]] = {
+Reader = Callable[[Path, Options], Dataset]
+
+READERS: dict[str, Reader] = {
     ".npy": arrays.fit_array,
     ".npz": arrays.fit_array,
     ".mtx": arrays.fit_array,
@@ -35,6 +37,22 @@ READERS: dict[str, Callable[[Path, Options], Dataset]] = {
     ".jpg": images.fit_images,
     ".jpeg": images.fit_images,
     ".imzml": imzml.fit_imzml,
+    ".gz": images.fit_idx,
+}
+
+# The options that mean something for each kind, besides skip_bad.
+_MEANT: dict[str, frozenset[str]] = {
+    ".npz": frozenset({"array", "label", "id"}),
+    ".csv": frozenset({"label", "id", "header"}),
+    ".tsv": frozenset({"label", "id", "header"}),
+    ".parquet": frozenset({"label", "id"}),
+    ".jsonl": frozenset({"label", "id", "text", "vocabulary", "min_words"}),
+    ".txt": frozenset({"labels_from_name", "vocabulary", "min_words"}),
+    ".wav": frozenset({"labels_from_name"}),
+    ".png": frozenset({"labels_from_name", "image_size"}),
+    ".jpg": frozenset({"labels_from_name", "image_size"}),
+    ".jpeg": frozenset({"labels_from_name", "image_size"}),
+    ".imzml": frozenset({"mz_range", "bins"}),
 }
 
 _IDX_NAME = re.compile(r"(-|\.)idx\d?(-u?byte)?(\.gz)?$|ubyte(\.gz)?$", re.IGNORECASE)
@@ -46,17 +64,20 @@ def is_idx(path: Path) -> bool:
     return path.suffix.lower() == ".gz" or bool(_IDX_NAME.search(path.name))
 
 
-def reader_of(path: Path) -> Callable[[Path, Options], Dataset]:
-    """The reader for what the path holds, by suffix or by a folder's content."""
-    if path.is_dir():
-        return READERS[_suffix_of_folder(path)]
-    suffix = path.suffix.lower()
-    if suffix in READERS:
-        return READERS[suffix]
-    if is_idx(path):
-        return images.fit_idx
-    known = ", ".join(sorted(READERS))
-    raise InputError(f"{path}: files of this kind can't be read; known are {known} and IDX .gz")
+def read_path(path: Path, options: Options) -> Dataset:
+    """The rows of what the path holds, by its suffix or by a folder's content."""
+    kind = _suffix_of_folder(path) if path.is_dir() else path.suffix.lower()
+    if kind not in READERS and is_idx(path):
+        kind = ".gz"
+    if kind not in READERS:
+        known = ", ".join(sorted(READERS))
+        raise InputError(f"{path}: files of this kind can't be read; known are {known}")
+    meant = _MEANT.get(kind, frozenset())
+    wrong = [name for name in options.given() if name not in meant]
+    if wrong:
+        possible = f"; possible are {', '.join(sorted(meant))}" if meant else ""
+        raise InputError(f"{path}: {', '.join(wrong)} means nothing for {kind} files{possible}")
+    return READERS[kind](path, options)
 
 
 def _suffix_of_folder(path: Path) -> str:

@@ -127,7 +127,7 @@ def load_dataset(name: str) -> Dataset:
     --------
     >>> from selfview import load_dataset
     >>> load_dataset("digits")
-    <Dataset digits: 1797 rows of (64,), 10 classes, from scikit-learn>
+    <Dataset digits: 1797 rows of (8, 8), 10 classes, from scikit-learn>
     """
     entry = entry_of(name)
     found, make = locate(entry)

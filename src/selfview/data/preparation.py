@@ -39,6 +39,11 @@ class Options:
     bins: int = 1024
     skip_bad: bool = False
 
+    def given(self) -> list[str]:
+        """The options that differ from their defaults, `skip_bad` aside."""
+        usual = Options(skip_bad=self.skip_bad)
+        return [f.name for f in fields(self) if getattr(self, f.name) != getattr(usual, f.name)]
+
 
 @dataclass(frozen=True, eq=False)
 class Preparation(ABC):
@@ -181,4 +186,7 @@ def _row_options(options: dict[str, Any]) -> Options:
             f"{', '.join(wrong)} can't be given here: how rows are made was settled at fit time; "
             f"possible are {', '.join(sorted(_ROW_OPTIONS))}"
         )
+    for name in ("label", "id"):
+        if options.get(name) is not None:
+            options[name] = str(options[name])
     return Options(**options)

@@ -6,7 +6,7 @@ import os
 
 from selfview.data.dataset import Dataset
 from selfview.data.folders import existing
-from selfview.data.kinds import reader_of
+from selfview.data.kinds import read_path
 from selfview.data.named import DATASETS, load_dataset
 from selfview.data.preparation import Options
 from selfview.errors import InputError
@@ -16,14 +16,14 @@ def read(
     source: str | os.PathLike[str],
     *,
     array: str | None = None,
-    label: str | None = None,
-    id: str | None = None,
+    label: str | int | None = None,
+    id: str | int | None = None,
     labels_from_name: str | None = None,
     header: bool | None = None,
     text: str = "text",
     vocabulary: int = 2000,
     min_words: int = 1,
-    image_size: tuple[int, int] | None = None,
+    image_size: int | tuple[int, int] | None = None,
     mz_range: tuple[float, float] = (50.0, 1000.0),
     bins: int = 1024,
     skip_bad: bool = False,
@@ -38,7 +38,7 @@ def read(
         or image files.
     array : str, optional
         Which array of an .npz file holds the rows; ``X`` or the only one by default.
-    label, id : str, optional
+    label, id : str or int, optional
         Column of a table, field of a .jsonl file or array of an .npz that holds labels or row
         names. Columns of a table without a header are called 1, 2, 3 ...
     labels_from_name : str, optional
@@ -52,7 +52,7 @@ def read(
         Texts: how many words to keep, the most frequent ones.
     min_words : int
         Texts with fewer different words of the vocabulary are left out.
-    image_size : (width, height), optional
+    image_size : int or (width, height), optional
         Images: resize to this; by default to the size that most have.
     mz_range, bins :
         imzML: the range and number of equal m/z bins.
@@ -72,17 +72,19 @@ def read(
     ...     read(pathlib.Path(folder, "rows.npy")).X.shape
     (5, 3)
     """
+    size = (image_size, image_size) if isinstance(image_size, int) else image_size
     options = Options(
-        array=array, label=label, id=id, labels_from_name=labels_from_name, header=header,
-        text=text, vocabulary=vocabulary, min_words=min_words, image_size=image_size,
+        array=array, label=_text(label), id=_text(id), labels_from_name=labels_from_name,
+        header=header, text=text, vocabulary=vocabulary, min_words=min_words, image_size=size,
         mz_range=mz_range, bins=bins, skip_bad=skip_bad,
     )  # fmt: skip
     if str(source) in DATASETS and not os.path.exists(source):
-        given = [
-            k for k, v in vars(options).items() if v != getattr(Options(), k) and k != "skip_bad"
-        ]
+        given = options.given()
         if given:
             raise InputError(f"{', '.join(given)} can't be given with the dataset {source}")
         return load_dataset(str(source))
-    path = existing(source)
-    return reader_of(path)(path, options)
+    return read_path(existing(source), options)
+
+
+def _text(name: str | int | None) -> str | None:
+    return None if name is None else str(name)

@@ -181,6 +181,8 @@ def _as_floats(rows: list[list[str]], width: int) -> NDArray[np.float32] | None:
     """All values as float32, or None if one isn't a finite number."""
     if not rows:
         return np.empty((0, width), dtype=np.float32)
+    if any("_" in v for v in chain.from_iterable(rows)):  # Python reads 1_000 as a number
+        return None
     try:
         with np.errstate(over="ignore"):
             flat = np.array([float(v) for v in chain.from_iterable(rows)]).astype(np.float32)
@@ -194,7 +196,7 @@ def _is_number(value: str) -> bool:
         float(value)
     except (ValueError, OverflowError):
         return False
-    return True
+    return "_" not in value
 
 
 def _has_header(first: list[str], second: list[str], hints: Sequence[str]) -> bool:
