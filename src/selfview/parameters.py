@@ -39,3 +39,10 @@ def one_of(name: str, value: Any, options: Sequence[str]) -> str:
         known = ", ".join(map(repr, options))
         raise InputError(f"{name} must be one of {known}, got {value!r}")
     return value
+
+
+def share(name: str, value: Any) -> float:
+    """`value` if it is a number between 0 and 1, and neither."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
+        raise InputError(f"{name} must be between 0 and 1, got {value!r}")
+    return float(value)
