@@ -12,21 +12,30 @@ from typing import TYPE_CHECKING, Any
 from selfview.errors import CollapseWarning, InputError, SelfViewError, SelfViewWarning
 
 if TYPE_CHECKING:
+    from selfview.data.dataset import Dataset
+    from selfview.data.named import load_dataset
+    from selfview.evaluation import evaluate
     from selfview.method import SelfView
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Dataset": "selfview.data",
     "SelfView": "selfview.method",
+    "evaluate": "selfview.evaluation",
+    "load_dataset": "selfview.data",
 }
 
 __all__ = [
     "CollapseWarning",
+    "Dataset",
     "InputError",
     "SelfView",
     "SelfViewError",
     "SelfViewWarning",
     "__version__",
+    "evaluate",
+    "load_dataset",
 ]
 
 

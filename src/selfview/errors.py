@@ -17,6 +17,10 @@ class FileFormatError(SelfViewError, ValueError):
     """A file is damaged, of an unknown format, or not what its name says."""
 
 
+class DownloadError(SelfViewError):
+    """A file could not be fetched, or what came isn't what its publisher says it should be."""
+
+
 class MissingDependencyError(SelfViewError, ImportError):
     """An optional package is needed; the message holds the command that installs it."""
 

@@ -19,7 +19,6 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
@@ -27,6 +26,7 @@ from selfview import health, networks, parameters, storage
 from selfview.checkpoint import Checkpoints, restore
 from selfview.devices import resolve_device, resolve_precision
 from selfview.errors import CollapseWarning, InputError, SelfViewWarning
+from selfview.networks import EncodingNetwork
 from selfview.progress import follow
 from selfview.rows import Rows, Summary, as_rows, expect_shape
 from selfview.training import Phase, adam, n_batches, own_randomness, train
@@ -38,7 +38,7 @@ HEALTH_ROWS = 4096
 History = list[dict[str, float]]
 
 
-class UnfittedError(InputError, NotFittedError):
+class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
     """The model was used before `fit`."""
 
 
@@ -73,12 +73,13 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     random_state: Any
     checkpoint: Any
     verbose: int
+    _optimisers: list[torch.optim.Adam] | None
 
-    def _network(self, run: Run) -> nn.Module:
+    def _network(self, run: Run) -> EncodingNetwork:
         """A network whose part `encoder` gives the embedding."""
         raise NotImplementedError
 
-    def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
+    def _phases(self, network: Any, run: Run) -> list[Phase]:
         """What happens in a step, in order."""
         raise NotImplementedError
 
@@ -140,7 +141,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         X: Any,
         rows: Rows,
         run: Run,
-        network: nn.Module,
+        network: EncodingNetwork,
         optimisers: list[torch.optim.Adam] | None,
         history: History,
         until: int,
@@ -164,7 +165,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 device=run.device,
                 precision=run.precision,
             )
-            headline = self._headline(rows, run)
+            headline = self._headline(rows, run, network)
             for row in follow(figures, headline=headline, epochs=epochs, verbose=self.verbose):
                 history.append(row | {"seconds": time.monotonic() - start})
                 meta = {"seed": run.seed, "history": history}
@@ -180,7 +181,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _become(
         self,
-        network: nn.Module,
+        network: EncodingNetwork,
         shape_in: tuple[int, ...],
         run: Run,
         history: History,
@@ -194,9 +195,9 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.seed_ = run.seed
         self.history_ = history
         self.health_ = examined
-        self._optimisers: list[torch.optim.Adam] | None = None
+        self._optimisers = None
 
-    def _start(self, run: Run) -> nn.Module:
+    def _start(self, run: Run) -> EncodingNetwork:
         with own_randomness(run.seed):
             return self._network(run).to(run.device)
 
@@ -211,7 +212,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             shape=networks.input_shape(rows.shape, self.encoder),
             summary=rows.summary(),
             epochs=math.ceil(AUTO_STEPS / steps) if self.epochs == "auto" else int(self.epochs),
-            seed=int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)),
+            seed=parameters.seed("random_state", self.random_state),
             device=device,
             precision=resolve_precision(self.precision, device),
         )
@@ -224,7 +225,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         about = {"class": type(self).__name__, "n": rows.n, "shape": rows.shape}
         return {**about, "parameters": given, "summary": asdict(run.summary)}
 
-    def _headline(self, rows: Rows, run: Run) -> str:
+    def _headline(self, rows: Rows, run: Run, network: Any) -> str:  # noqa: ARG002
         steps = n_batches(rows.n, self.batch_size)
         return (
             f"{type(self).__name__}: {rows.n:,} rows of {'x'.join(map(str, rows.shape))}, "
@@ -234,7 +235,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     @torch.no_grad()
     def _examine(
-        self, network: nn.Module, rows: Rows, run: Run, history: History
+        self, network: EncodingNetwork, rows: Rows, run: Run, history: History
     ) -> dict[str, Any]:
         index = np.random.default_rng(run.seed).permutation(rows.n)[:HEALTH_ROWS]
         figures = self._diagnose(network, run.batch(rows, np.sort(index)), history)
@@ -243,7 +244,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     def _diagnose(
         self,
-        network: nn.Module,
+        network: Any,
         x: Tensor,
         history: History,  # noqa: ARG002
     ) -> dict[str, float]:
@@ -341,6 +342,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             parameters.one_of("encoder", self.encoder, networks.ENCODERS)
         if self.epochs != "auto":
             parameters.integer("epochs", self.epochs, at_least=1)
+        if not isinstance(self.verbose, bool):
+            parameters.integer("verbose", self.verbose, at_least=0)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

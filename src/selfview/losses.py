@@ -13,7 +13,8 @@ def kl(q: Tensor, logits: Tensor) -> Tensor:
     q = q.detach()
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     log_p = F.log_softmax(logits, dim=1)
-    return (torch.special.xlogy(q, q) - q * log_p).sum(dim=1).mean()
+    rows: Tensor = (torch.special.xlogy(q, q) - q * log_p).sum(dim=1)
+    return rows.mean()
 
 
 def swapped_kl(q1: Tensor, logits1: Tensor, q2: Tensor, logits2: Tensor) -> Tensor:

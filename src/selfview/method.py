@@ -8,10 +8,10 @@ from torch import Tensor, nn
 
 from selfview import health, networks, parameters
 from selfview.errors import InputError
-from selfview.estimator import Embedder, Run
+from selfview.estimator import Embedder, History, Run
 from selfview.losses import swapped_kl
 from selfview.networks import EncoderHead
-from selfview.rows import Summary
+from selfview.rows import Rows, Summary
 from selfview.targets import adapt, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training import Phase, Step, dropping_rate
 from selfview.views import adversarial_step, random_step, untouched
@@ -188,19 +188,16 @@ class SelfView(Embedder):
         parameters.one_of("views", self.views, VIEWS)
         parameters.positive("xi", self.xi)
         parameters.integer("sinkhorn_iterations", self.sinkhorn_iterations, at_least=1)
-        if self.epsilon != "auto":
-            parameters.positive("epsilon", self.epsilon)
-        if self.temperature != "adaptive":
-            parameters.positive("temperature", self.temperature)
-        if self.warmup != "auto":
-            parameters.not_negative("warmup", self.warmup)
-        if self.target_entropy != "auto":
-            highest = math.log(self.n_prototypes)
-            if parameters.positive("target_entropy", self.target_entropy) > highest:
-                raise InputError(
-                    f"target_entropy must not be above log(n_prototypes) = {highest:.3f}, got "
-                    f"{self.target_entropy}"
-                )
+        parameters.positive_or("epsilon", self.epsilon, "auto")
+        parameters.positive_or("temperature", self.temperature, "adaptive")
+        if self.warmup != 0:
+            parameters.positive_or("warmup", self.warmup, "auto")
+        highest = math.log(self.n_prototypes)
+        if (parameters.positive_or("target_entropy", self.target_entropy, "auto") or 0) > highest:
+            raise InputError(
+                f"target_entropy must not be above log(n_prototypes) = {highest:.3f}, got "
+                f"{self.target_entropy}"
+            )
 
     def _network(self, run: Run) -> EncoderHead:
         encoder = networks.make_encoder(
@@ -212,8 +209,7 @@ class SelfView(Embedder):
         start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
         return EncoderHead(encoder, head, epsilon=epsilon, temperature=start)
 
-    def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
-        assert isinstance(network, EncoderHead)
+    def _phases(self, network: EncoderHead, run: Run) -> list[Phase]:
         k, iterations = self.n_prototypes, self.sinkhorn_iterations
         warmup = run.epochs * WARMUP_SHARE if self.warmup == "auto" else float(self.warmup)
         final_entropy = (
@@ -273,8 +269,10 @@ class SelfView(Embedder):
 
             return [view(kind) for kind in kinds]
 
-    def _diagnose(self, network: nn.Module, x: Tensor, history: list[dict[str, float]]) -> Any:
-        assert isinstance(network, EncoderHead)
+    def _headline(self, rows: Rows, run: Run, network: EncoderHead) -> str:
+        return f"{super()._headline(rows, run, network)}, epsilon {float(network.epsilon):.3g}"
+
+    def _diagnose(self, network: EncoderHead, x: Tensor, history: History) -> dict[str, float]:
         p = torch.softmax(network(x).float(), dim=1)
         last = history[-1] if history else {}
         return {

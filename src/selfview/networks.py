@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from selfview.errors import InputError
 
 FILTERS = 128  # of the first convolution; every further one has twice as many, up to the limit
-MAX_FILTERS = 512
+MAX_FILTERS = 256
 KERNEL, STRIDE = 5, 2
 LARGEST_SIDE = 8  # an image is halved until it is no larger, at least twice
 
@@ -117,7 +117,13 @@ def head(n_components: int, n_prototypes: int, batch_norm: bool = True) -> nn.Se
     return perceptron([n_components, 128, 128, n_prototypes], batch_norm)
 
 
-class EncoderHead(nn.Module):
+class EncodingNetwork(nn.Module):
+    """A network whose part `encoder` gives the embedding."""
+
+    encoder: nn.Module
+
+
+class EncoderHead(EncodingNetwork):
     """An encoder with a head: rows to logits; `encoder` alone gives the embedding."""
 
     # Buffers, so that they are saved and resumed with the weights.

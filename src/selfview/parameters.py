@@ -5,12 +5,15 @@ from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any
 
+import numpy as np
+from sklearn.utils import check_random_state
+
 from selfview.errors import InputError
 
 
 def integer(name: str, value: Any, at_least: int) -> int:
     """`value` if it is an integer of at least `at_least`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < at_least:
         raise InputError(f"{name} must be an integer of at least {at_least}, got {value!r}")
     return int(value)
 
@@ -19,18 +22,18 @@ def positive(name: str, value: Any) -> float:
     """`value` if it is a finite number above zero."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise InputError(f"{name} must be a positive number, got {value!r}")
-    if not (math.isfinite(value) and value > 0):
+    if not (math.isfinite(value) and float(value) > 0):
         raise InputError(f"{name} must be positive and finite, got {value!r}")
     return float(value)
 
 
-def not_negative(name: str, value: Any) -> float:
-    """`value` if it is a finite number that is not below zero."""
-    return 0.0 if _is_zero(value) else positive(name, value)
-
-
-def _is_zero(value: Any) -> bool:
-    return isinstance(value, Real) and not isinstance(value, bool) and value == 0
+def positive_or(name: str, value: Any, word: str) -> float | None:
+    """None if `value` is the given word, else `value` if it is a finite number above zero."""
+    if isinstance(value, str) and value == word:
+        return None
+    if isinstance(value, str):
+        raise InputError(f"{name} must be {word!r} or a positive number, got {value!r}")
+    return positive(name, value)
 
 
 def one_of(name: str, value: Any, options: Sequence[str]) -> str:
@@ -46,3 +49,13 @@ def share(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
         raise InputError(f"{name} must be between 0 and 1, got {value!r}")
     return float(value)
+
+
+def seed(name: str, value: Any) -> int:
+    """A number drawn from `value`: an integer, a RandomState, or None for chance."""
+    try:
+        return int(check_random_state(value).randint(np.iinfo(np.int32).max))
+    except ValueError as error:
+        raise InputError(
+            f"{name} must be an integer from 0 to 2**32 - 1, a RandomState or None, got {value!r}"
+        ) from error

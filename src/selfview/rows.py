@@ -148,16 +148,20 @@ class SparseRows(Rows):
 
     def summary(self) -> Summary:
         self.check()
-        matrix = self.matrix.astype(np.float64)
-        norms = np.sqrt(matrix.multiply(matrix).sum(axis=1))
-        # max - min also counts the entries that are not stored.
-        spread = (matrix.max(axis=0) - matrix.min(axis=0)).toarray()
-        return Summary(
-            float(norms.mean()),
-            float(np.count_nonzero(matrix.data)) / (self.n * self.n_features),
-            bool((matrix.data < 0).any()),
-            not spread.any(),
-        )
+        norms, constant = 0.0, True
+        first = self.matrix[[0]].toarray().ravel()
+        size = max(1, int(self.n * CHUNK_BYTES / (12 * max(self.matrix.nnz, 1))))
+        for start in range(0, self.n, size):
+            part = self.matrix[start : start + size].astype(np.float64)
+            norms += float(np.sqrt(part.multiply(part).sum(axis=1)).sum())
+            # The largest and smallest of a column also count the entries that are not stored.
+            constant = constant and all(
+                np.array_equal(extreme(axis=0).toarray().ravel(), first)
+                for extreme in (part.max, part.min)
+            )
+        data = self.matrix.data
+        density = np.count_nonzero(data) / (self.n * self.n_features)
+        return Summary(norms / self.n, float(density), bool((data < 0).any()), constant)
 
 
 class DatasetRows(Rows):
@@ -224,15 +228,15 @@ def as_rows(X: Any) -> Rows:
         return _not_empty(DatasetRows(X))
     if isinstance(X, Tensor):
         if X.layout != torch.strided:
-            X = X.detach().cpu().to_sparse_coo().coalesce()
+            X = X.detach().cpu().to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]
             at, shape = X.indices().numpy(), tuple(X.shape)
             return as_rows(sp.coo_array((X.values().numpy(), tuple(at)), shape=shape).tocsr())
         _check_dtype("complex" if X.is_complex() else "number", "")
         _check_ndim(X.ndim)
         return _not_empty(TensorRows(X))
     if sp.issparse(X):
-        _check_dtype(_kind(X.dtype), str(X.dtype))
-        _check_ndim(X.ndim)
+        dtype = getattr(X, "dtype", None)
+        _check_dtype(_kind(dtype), str(dtype))
         return _not_empty(SparseRows(X))
     return _not_empty(ArrayRows(_as_array(X)))
 

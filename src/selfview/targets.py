@@ -59,7 +59,8 @@ def sinkhorn(logits: Tensor, temperature: float, iterations: int) -> Tensor:
 
 def entropy(q: Tensor) -> Tensor:
     """Mean entropy of the rows of `q`, in nats."""
-    return torch.special.entr(q).sum(dim=1).mean()
+    rows: Tensor = torch.special.entr(q).sum(dim=1)
+    return rows.mean()
 
 
 def marginal_error(q: Tensor) -> float:
@@ -68,7 +69,7 @@ def marginal_error(q: Tensor) -> float:
 
 
 def scheduled_entropy(final: float, k: int, progress: float) -> float:
-    """Target entropy after a share of the warm-up: log k falling to `final` along a cosine (Eq. 8)."""
+    """Target entropy after a share of the warm-up: from log k to `final` by a cosine (Eq. 8)."""
     scale = (math.cos(math.pi * min(progress, 1.0)) + 1) / 2
     return final + (math.log(k) - final) * scale
 

@@ -71,14 +71,15 @@ def dropping_rate(start: float, epochs: int) -> Callable[[float], float]:
 
 
 def n_batches(n: int, batch_size: int) -> int:
-    return math.ceil(n / batch_size)
+    """Batches an epoch: as few as keep each within `batch_size`, but none of a single row."""
+    return max(1, min(math.ceil(n / batch_size), n // 2))
 
 
 def batches(n: int, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.intp]]:
     """Row numbers of an epoch's batches: all rows once, shuffled.
 
-    Sizes differ by at most one and none is above `batch_size`, so there is no small last batch,
-    whose transport and batch norm would be poor.
+    Sizes differ by at most one, so there is no small last batch, whose transport and batch norm
+    would be poor.
     """
     order = np.random.default_rng([seed, epoch]).permutation(n)
     return np.array_split(order, n_batches(n, batch_size))

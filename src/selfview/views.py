@@ -7,6 +7,7 @@ rows are, and nothing is left behind: gradients, batch-norm statistics and modes
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -18,7 +19,7 @@ Network = Callable[[Tensor], Tensor]
 @contextmanager
 def untouched(network: nn.Module) -> Iterator[None]:
     """Run passes that leave the batch-norm running statistics of `network` as they were."""
-    norms = [m for m in network.modules() if getattr(m, "track_running_stats", False)]
+    norms: list[Any] = [m for m in network.modules() if getattr(m, "track_running_stats", False)]
     try:
         for norm in norms:
             norm.track_running_stats = False

@@ -16,7 +16,6 @@ import torch
 from numpy.typing import NDArray
 from sklearn import decomposition
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from selfview import parameters, storage
@@ -77,7 +76,8 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rows = as_rows(X)
         rows.check()
         self._check_size(rows)
-        arrays = self._learn(self._matrix(rows), check_random_state(self.random_state))
+        seed = parameters.seed("random_state", self.random_state)
+        arrays = self._learn(self._matrix(rows), np.random.RandomState(seed))
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
         self._become(rows.shape, arrays)
         return self

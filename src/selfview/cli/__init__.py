@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from selfview.cli import demo
+from selfview.cli import data, demo, embed, evaluate, fit
 from selfview.errors import SelfViewError
 
 app = typer.Typer(
@@ -21,6 +21,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("fit")(fit.fit)
+app.command("embed")(embed.embed)
+app.command("evaluate")(evaluate.evaluate)
+app.add_typer(data.app, name="data")
 
 
 def _version(show: bool) -> None:

@@ -1,0 +1,33 @@
+"""`selfview embed`: embed new files with a fitted run, prepared exactly as at fit time."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from selfview.cli.options import check_output, given, write_embedding
+
+
+def embed(
+    run: Annotated[Path, typer.Argument(help="Run folder of `selfview fit`.")],
+    data: Annotated[str, typer.Argument(help="Files of the kind that was fitted, or a dataset.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help=".npy, .csv or .parquet.")] = Path(
+        "embedding.npy"
+    ),
+    id: Annotated[str | None, typer.Option(help="Column of row names.")] = None,
+    array: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
+    skip_bad: Annotated[bool, typer.Option(help="Leave out rows that can't be read.")] = False,
+) -> None:
+    """Embed DATA with the model in RUN.
+
+    Example: selfview embed run new.csv --out z.parquet
+    """
+    from selfview.runs import load_run
+
+    check_output(out)
+    model, preparation = load_run(run)
+    dataset = preparation.read(data, **given(id=id, array=array, skip_bad=skip_bad or None))
+    for message in (*dataset.messages, *(f"left out {row}" for row in dataset.skipped)):
+        typer.echo(f"selfview: {message}", err=True)
+    write_embedding(out, model.transform(dataset.X), dataset.ids)
+    typer.echo(f"{len(dataset):,} rows embedded in {model.embedding_dim_} dimensions: {out}")

@@ -1,0 +1,103 @@
+"""`Dataset`: rows and everything known about them, whatever files they came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+    from selfview.data.preparation import Preparation
+
+Array: TypeAlias = NDArray[Any]
+Rows: TypeAlias = "Array | csr_matrix"
+"""An ndarray, a read-only memmap, or a CSR matrix of float32."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Rows, their labels where there are any, and where they come from.
+
+    Attributes
+    ----------
+    name : str
+        A named dataset's name, or the last part of the path that was read.
+    X : ndarray, memmap or csr_matrix
+        ``(n, dim)``, or ``(n, channels, height, width)`` for images. Arrays that are large or come
+        from the cache are memory-mapped and read-only.
+    y : ndarray or None
+        Labels, integers from 0 where ``classes`` names them. Never handed to ``fit``.
+    classes : tuple of str
+        ``classes[y[i]]`` is the name of row i's label.
+    further : mapping
+        Other labels by name: FSDD's ``speaker``, MSI's ``segment``.
+    train, test : ndarray or None
+        Row indices of the official split, or both None.
+    shape : tuple of int
+        The natural shape of one row: ``(1, 28, 28)`` for an image, ``(48, 48)`` for a spectrogram
+        whose row in ``X`` is flat, ``(dim,)`` for a vector.
+    coordinates : ndarray or None
+        ``(n, 2)`` integer x, y of each row where rows are pixels of a larger image.
+    ids : ndarray or None
+        A name for each row: file name, id column, story number.
+    epsilon : float or None
+        The paper's length of the adversarial step for this data.
+    citation, licence, source : str
+        ``source`` says where the rows came from: SELFVIEW_DATA, download, generated or a path.
+    preparation : Preparation or None
+        How these rows were made; prepares new files the same way.
+    skipped : tuple of str
+        The rows left out because they couldn't be read, each with its reason.
+    messages : tuple of str
+        What a user should know about this reading; each was logged once as a warning.
+
+    Examples
+    --------
+    >>> from selfview import load_dataset
+    >>> digits = load_dataset("digits")
+    >>> digits.X.shape, digits.n_classes
+    ((1797, 64), 10)
+    """
+
+    name: str
+    X: Rows
+    y: Array | None = None
+    classes: tuple[str, ...] = ()
+    further: Mapping[str, Array] = field(default_factory=dict)
+    train: NDArray[np.intp] | None = None
+    test: NDArray[np.intp] | None = None
+    shape: tuple[int, ...] = ()
+    coordinates: Array | None = None
+    ids: Array | None = None
+    epsilon: float | None = None
+    citation: str = ""
+    licence: str = ""
+    source: str = ""
+    preparation: Preparation | None = None
+    skipped: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.shape:
+            object.__setattr__(self, "shape", tuple(int(d) for d in self.X.shape[1:]))
+
+    def __len__(self) -> int:
+        return int(self.X.shape[0])
+
+    @property
+    def n_classes(self) -> int:
+        """How many labels there are; 0 without labels."""
+        if self.y is None:
+            return 0
+        return len(self.classes) or int(np.unique(self.y).size)
+
+    def __repr__(self) -> str:
+        labels = f", {self.n_classes} classes" if self.y is not None else ""
+        return (
+            f"<Dataset {self.name}: {len(self)} rows of {self.shape}{labels}, from {self.source}>"
+        )

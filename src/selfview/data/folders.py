@@ -1,0 +1,135 @@
+"""Files of a folder in a fixed order, one row each, with labels from their names."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfview.data.dataset import Array, Dataset
+from selfview.data.guard import check_allocation, settle_bad_rows
+from selfview.data.preparation import Options
+from selfview.errors import FileFormatError, InputError
+
+
+def existing(source: str | os.PathLike[str]) -> Path:
+    """The path, if there is something there."""
+    if not str(source):
+        raise InputError("the path is empty; give a file, a folder or a dataset's name")
+    path = Path(source)
+    try:
+        path.stat()
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file or folder, and no dataset of that name") from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} can't be read: {getattr(error, 'strerror', error)}") from error
+    return path
+
+
+def find_files(path: Path, suffixes: Sequence[str]) -> list[Path]:
+    """The file itself, or all files of these suffixes under the folder, sorted by path.
+
+    Hidden files and folders are passed over; links to folders aren't followed.
+    """
+    if not path.is_dir():
+        return [path]
+    found: list[Path] = []
+    for folder, folders, names in os.walk(path):
+        folders[:] = sorted(f for f in folders if not f.startswith("."))
+        found += [
+            Path(folder, name)
+            for name in names
+            if not name.startswith(".") and name.lower().endswith(tuple(suffixes))
+        ]
+    if not found:
+        raise InputError(f"{path} holds no {' or '.join(suffixes)} files")
+    return sorted(found, key=lambda file: file.relative_to(path).parts)
+
+
+def names_of(path: Path, files: Sequence[Path]) -> list[str]:
+    """File names relative to the folder that was read, with forward slashes."""
+    if not path.is_dir():
+        return [file.name for file in files]
+    return [file.relative_to(path).as_posix() for file in files]
+
+
+def labels_of(names: Sequence[str], pattern: str | None) -> tuple[Array | None, tuple[str, ...]]:
+    """Labels from file names: group 1 of the pattern, else the sub-folder if each file has one."""
+    if pattern is None:
+        found = [name.rpartition("/")[0] for name in names]
+        if not all(found):
+            return None, ()
+        return encode_labels(found)
+    try:
+        expression = re.compile(pattern)
+    except re.error as error:
+        raise InputError(
+            f"labels_from_name={pattern!r} is no regular expression: {error}"
+        ) from error
+    if expression.groups < 1:
+        raise InputError(f"labels_from_name={pattern!r} needs a group: '([0-9]+)_' for '7_ann.wav'")
+    found = []
+    for name in names:
+        # The bare file name first, so that '^' means its start also in sub-folders.
+        match = expression.search(name.rpartition("/")[2]) or expression.search(name)
+        if match is None or match.group(1) is None:
+            raise InputError(f"labels_from_name={pattern!r} finds no label in {name!r}")
+        found.append(match.group(1))
+    return encode_labels(found)
+
+
+def encode_labels(values: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
+    """Integers from 0 and the sorted names they stand for; numbers are sorted as numbers."""
+    names = sorted(set(values), key=_natural)
+    index = {name: i for i, name in enumerate(names)}
+    return np.array([index[v] for v in values], dtype=np.int64), tuple(names)
+
+
+def _natural(name: str) -> tuple[int, float, str]:
+    try:
+        return (0, float(name), name)
+    except ValueError:
+        return (1, 0.0, name)
+
+
+def dataset_of_files(
+    path: Path,
+    files: Sequence[Path],
+    row: Callable[[Path], NDArray[np.float32]],
+    shape: tuple[int, ...],
+    options: Options,
+    *,
+    messages: tuple[str, ...] = (),
+    **facts: Any,
+) -> Dataset:
+    """One row a file; files that can't be read are named, or left out if the options say so."""
+    check_allocation(path, len(files) * int(np.prod(shape)) * 4)
+    X = np.empty((len(files), *shape), dtype=np.float32)
+    bad: list[str] = []
+    kept: list[Path] = []
+    for file in files:
+        try:
+            X[len(kept)] = row(file)
+        except (FileFormatError, InputError) as error:
+            bad.append(str(error))
+        else:
+            kept.append(file)
+    messages += settle_bad_rows(path, bad, len(files), options.skip_bad)
+    names = names_of(path, kept)
+    y, classes = labels_of(names, options.labels_from_name)
+    return Dataset(
+        name=path.name,
+        X=X[: len(kept)],
+        y=y,
+        classes=classes,
+        ids=np.array(names),
+        source=f"path {path}",
+        skipped=tuple(bad),
+        messages=messages,
+        **facts,
+    )

@@ -1,0 +1,171 @@
+"""Images: (channels, height, width) in [0, 1], from folders of files, IDX files or arrays."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfview.data.cache import blockwise
+from selfview.data.dataset import Dataset, Rows
+from selfview.data.folders import dataset_of_files, find_files
+from selfview.data.guard import check_allocation, need, reading, regular_file, tell
+from selfview.data.idx import read_idx
+from selfview.data.preparation import Options, Preparation
+from selfview.errors import FileFormatError, InputError
+
+SUFFIXES = (".png", ".jpg", ".jpeg")
+_MAX_PIXELS = 100_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class ImagePreparation(Preparation):
+    """Images of one size; bytes are divided by 255, another size is resized (bilinear)."""
+
+    channels: int
+    height: int
+    width: int
+    transposed_idx: bool = False
+
+    kind: ClassVar[str] = "images"
+    suffixes: ClassVar[str] = ".png or .jpg files, a folder of them, or IDX .gz"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.channels, self.height, self.width)
+
+    def finish(self, rows: Rows) -> Rows:
+        return as_images(rows)
+
+    def _read_files(self, path: Path, options: Options) -> Dataset:
+        from selfview.data.kinds import is_idx
+
+        if path.is_file() and is_idx(path):
+            return _read_idx_images(path, self)
+        files = find_files(path, SUFFIXES)
+        resized: list[str] = []
+
+        def row(file: Path) -> NDArray[np.float32]:
+            image = open_image(file, self.channels)
+            if image.size != (self.width, self.height):
+                resized.append(file.name)
+                image = image.resize((self.width, self.height), _bilinear())
+            return pixels(image)
+
+        dataset = dataset_of_files(path, files, row, self.shape, options, preparation=self)
+        if not resized:
+            return dataset
+        from dataclasses import replace
+
+        note = tell(
+            f"{path}: resized {len(resized):,} of {len(files):,} images to "
+            f"{self.width} x {self.height} ({resized[0]} is the first)"
+        )
+        return replace(dataset, messages=(*dataset.messages, note))
+
+
+def fit_images(path: Path, options: Options) -> Dataset:
+    """Rows of a folder of images: the size most of them have, unless one is given."""
+    files = find_files(path, SUFFIXES)
+    sizes: dict[tuple[int, int], int] = {}
+    colour = False
+    for file in files:
+        try:
+            with _opened(file) as image:
+                sizes[image.size] = sizes.get(image.size, 0) + 1
+                colour = colour or _is_colour(image)
+        except (FileFormatError, InputError):
+            continue  # named, with its reason, when its row is read
+    if not sizes:
+        sizes[(1, 1)] = 0  # every file is bad: the reading below says so
+    width, height = options.image_size or max(sizes, key=lambda size: (sizes[size], size))
+    if width < 1 or height < 1:
+        raise InputError(f"image_size must be positive, got {(width, height)}")
+    preparation = ImagePreparation(3 if colour else 1, height, width)
+    return preparation._read_files(path, options)
+
+
+def fit_idx(path: Path, options: Options) -> Dataset:
+    """Rows of an IDX file of images (3 axes) or vectors (2 axes)."""
+    array = read_idx(path)
+    if array.size == 0:
+        raise FileFormatError(f"{path} is empty: its shape is {array.shape}")
+    if array.ndim != 3:
+        from selfview.data.arrays import dataset_of_array
+
+        return dataset_of_array(path, array, options)
+    return _read_idx_images(path, ImagePreparation(1, array.shape[1], array.shape[2]))
+
+
+def _read_idx_images(path: Path, preparation: ImagePreparation) -> Dataset:
+    array = read_idx(path, transposed=preparation.transposed_idx)
+    if array.ndim != 3 or (1, *array.shape[1:]) != preparation.shape:
+        raise InputError(
+            f"{path} holds rows of shape {array.shape[1:]}, needed are images of "
+            f"{preparation.height} x {preparation.width}"
+        )
+    return Dataset(
+        name=path.name, X=as_images(array), source=f"path {path}", preparation=preparation
+    )
+
+
+def as_images(rows: Rows) -> Rows:
+    """Rows (n, h, w) or (n, c, h, w) as (n, c, h, w); bytes are scaled to [0, 1]."""
+    if not isinstance(rows, np.ndarray):
+        return rows
+    if rows.ndim == 3:
+        rows = rows[:, None]
+    if rows.dtype != np.uint8 or rows.ndim != 4:
+        return rows
+    if not isinstance(rows, np.memmap):
+        return np.divide(rows, np.float32(255), dtype=np.float32)
+    # A mapped array is larger than memory may hold: scaled block by block into the cache.
+    return blockwise(rows, lambda block: np.divide(block, np.float32(255), dtype=np.float32))
+
+
+def open_image(source: str | os.PathLike[str], channels: int) -> Any:
+    """A decoded image of 1 or 3 channels; 16-bit grey is brought to 8."""
+    with _opened(source) as image:
+        if image.mode.startswith("I") or image.mode == "F":
+            with reading(source, "an image"):
+                values = np.asarray(image, dtype=np.float64) / 257.0
+                image = need("PIL.Image").fromarray(values.clip(0, 255).round().astype(np.uint8))
+        with reading(source, "an image"):
+            if image.mode in ("RGBA", "LA", "PA") or "transparency" in image.info:
+                rgba = image.convert("RGBA")  # transparent means black, not the colour below
+                canvas = need("PIL.Image").new("RGBA", rgba.size, (0, 0, 0, 255))
+                image = need("PIL.Image").alpha_composite(canvas, rgba)
+            return image.convert("L" if channels == 1 else "RGB")
+
+
+def pixels(image: Any) -> NDArray[np.float32]:
+    """(channels, height, width) in [0, 1]."""
+    array = np.asarray(image, dtype=np.float32) / np.float32(255)
+    return array[None] if array.ndim == 2 else np.ascontiguousarray(array.transpose(2, 0, 1))
+
+
+def _opened(source: str | os.PathLike[str]) -> Any:
+    """The image, its header read and its declared size checked; only PNG and JPEG."""
+    image_module = need("PIL.Image")
+    path = regular_file(source)
+    with reading(path, "an image"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # pillow's own bomb warning: the limit below is stricter
+        image = image_module.open(path, formats=("PNG", "JPEG"))
+    width, height = image.size
+    if width * height > _MAX_PIXELS:
+        raise FileFormatError(f"{path} declares {width} x {height} pixels, over {_MAX_PIXELS:,}")
+    check_allocation(path, width * height * 4)
+    return image
+
+
+def _is_colour(image: Any) -> bool:
+    return image.mode not in ("1", "L", "LA", "I", "F") and not image.mode.startswith("I;")
+
+
+def _bilinear() -> Any:
+    return need("PIL.Image").Resampling.BILINEAR

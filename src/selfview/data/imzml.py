@@ -1,0 +1,211 @@
+"""imzML: spectra of a mass-spectrometry image, binned one at a time so that memory stays flat.
+
+What does grow with the file is pyimzML's list of offsets and coordinates, about 0.5 kB a spectrum.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfview.data.binning import Binned, bin_spectra
+from selfview.data.dataset import Array, Dataset
+from selfview.data.guard import need, reading, regular_file, settle_bad_rows, tell
+from selfview.data.preparation import Options, Preparation
+from selfview.errors import FileFormatError, InputError
+
+Spectrum = tuple[NDArray[np.float64], NDArray[np.float64]]
+_TYPES = {"f": np.dtype("<f4"), "d": np.dtype("<f8"), "i": np.dtype("<i4"), "l": np.dtype("<i8")}
+
+
+@dataclass(frozen=True, eq=False)
+class ImzMLPreparation(Preparation):
+    """Intensities summed in equal m/z bins, each bin divided by its maximum at fit time."""
+
+    mz_range: tuple[float, float]
+    bins: int
+    maxima: NDArray[np.float32]
+
+    kind: ClassVar[str] = "imzml"
+    suffixes: ClassVar[str] = ".imzML with its .ibd"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.bins,)
+
+    def _read_files(self, path: Path, options: Options) -> Dataset:
+        place = equal_bins(self.mz_range, self.bins)
+        return _dataset(path, place, self.bins, options, self)
+
+
+@dataclass(frozen=True, eq=False)
+class PeakPreparation(Preparation):
+    """Intensities at given peaks (within a tolerance), each divided by its maximum at fit time."""
+
+    mz: NDArray[np.float64]
+    maxima: NDArray[np.float32]
+    ppm: float = 10.0
+
+    kind: ClassVar[str] = "peaks"
+    suffixes: ClassVar[str] = ".imzML with its .ibd"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (int(self.mz.size),)
+
+    def _read_files(self, path: Path, options: Options) -> Dataset:
+        return _dataset(path, nearest_peak(self.mz, self.ppm), self.mz.size, options, self)
+
+
+def fit_imzml(path: Path, options: Options) -> Dataset:
+    """Rows of an imzML file binned as the paper's: 50 to 1000 m/z in 1024 bins unless told."""
+    low, high = options.mz_range
+    if not 0 <= low < high < float("inf"):
+        raise InputError(f"mz_range must be (low, high) with 0 <= low < high, got {(low, high)}")
+    if not 1 <= options.bins <= 10_000_000:
+        raise InputError(f"bins must be between 1 and 10,000,000, got {options.bins}")
+    return _dataset(path, equal_bins((low, high), options.bins), options.bins, options, None)
+
+
+class equal_bins:  # noqa: N801 (reads as the function it is)
+    """Places m/z values in equal bins; the last bin includes its upper edge."""
+
+    def __init__(self, mz_range: tuple[float, float], bins: int) -> None:
+        self.low, self.high = mz_range
+        self.bins = bins
+        self.key = f"{self.low!r}-{self.high!r}-{bins}"
+
+    def __call__(self, mz: NDArray[np.float64]) -> NDArray[np.intp]:
+        """The bin of each value, -1 outside the range."""
+        inside = (mz >= self.low) & (mz <= self.high)
+        place = (np.where(inside, mz, self.low) - self.low) / (self.high - self.low) * self.bins
+        return np.where(inside, np.minimum(place.astype(np.intp), self.bins - 1), -1)
+
+
+class nearest_peak:  # noqa: N801
+    """Places m/z values at the nearest of some peaks, if it lies within the tolerance."""
+
+    def __init__(self, peaks: NDArray[np.float64], ppm: float) -> None:
+        self.order = np.argsort(peaks)
+        self.peaks, self.ppm = peaks[self.order], ppm
+        self.key = f"{hash(peaks.tobytes())}-{ppm!r}"
+
+    def __call__(self, mz: NDArray[np.float64]) -> NDArray[np.intp]:
+        """The peak of each value, -1 where none is near."""
+        middles = (self.peaks[1:] + self.peaks[:-1]) / 2
+        near = np.searchsorted(middles, mz)
+        close = np.abs(mz - self.peaks[near]) <= self.ppm * 1e-6 * self.peaks[near]
+        return np.where(close, self.order[near], -1)
+
+
+def _dataset(path: Path, place: Any, bins: int, options: Options, fitted: Any | None) -> Dataset:
+    with OpenImzML(path) as image:
+        maxima = None if fitted is None else fitted.maxima
+        binned: Binned = bin_spectra(image, place, bins, maxima, options.skip_bad)
+    messages = image.messages + settle_bad_rows(
+        path, binned.bad, len(image.coordinates), options.skip_bad
+    )
+    preparation = fitted or ImzMLPreparation(
+        (float(place.low), float(place.high)), bins, binned.maxima
+    )
+    return Dataset(
+        name=path.name, X=binned.X, coordinates=image.coordinates[binned.kept],
+        source=f"path {path}", preparation=preparation, skipped=tuple(binned.bad),
+        messages=messages,
+    )  # fmt: skip
+
+
+class OpenImzML:
+    """An imzML file and its .ibd, every declared offset checked against its size."""
+
+    def __init__(self, source: str | os.PathLike[str]) -> None:
+        self.path = regular_file(source)
+        self.ibd = _ibd_of(self.path)
+        self.messages: tuple[str, ...] = ()
+        parser = self._parse()
+        self.coordinates: Array = np.array(parser.coordinates, dtype=np.int64)[:, :2]
+        self._mz = (np.array(parser.mzOffsets), np.array(parser.mzLengths))
+        self._intensity = (np.array(parser.intensityOffsets), np.array(parser.intensityLengths))
+        self._types = (_TYPES[parser.mzPrecision], _TYPES[parser.intensityPrecision])
+        self._size = self.ibd.stat().st_size
+        self._last: tuple[int, int, NDArray[np.float64]] | None = None
+
+    def _parse(self) -> Any:
+        module = need("pyimzml.ImzMLParser")
+        with reading(self.path, "imzML"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pyimzML tells of unknown vocabulary terms at length
+            parser = module.ImzMLParser(str(self.path), ibd_file=None)
+            groups = parser.metadata.referenceable_param_groups
+            for group in (groups[parser.mzGroupId], groups[parser.intGroupId]):
+                if "zlib compression" in group.param_by_name:
+                    raise FileFormatError(
+                        f"{self.path}: its arrays are compressed, write it without compression"
+                    )
+            if not parser.coordinates:
+                raise FileFormatError(f"{self.path} holds no spectra")
+            named = str(parser.metadata.file_description.param_by_name.get(
+                "universally unique identifier", ""))  # fmt: skip
+        with self.ibd.open("rb") as stream:
+            held = stream.read(16).hex()
+        if named and named.strip("{}").replace("-", "").lower() != held:
+            self.messages += (
+                tell(
+                    f"{self.path} and {self.ibd.name} carry different identifiers: are they a pair?"
+                ),
+            )
+        return parser
+
+    def __enter__(self) -> OpenImzML:
+        self._stream = self.ibd.open("rb")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def __iter__(self) -> Iterator[Spectrum | FileFormatError]:
+        """m/z and intensities of each spectrum, or the error that one of them gives."""
+        for index in range(len(self.coordinates)):
+            try:
+                yield self._spectrum(index)
+            except FileFormatError as error:
+                yield error
+
+    def _spectrum(self, index: int) -> Spectrum:
+        x, y = self.coordinates[index]
+        where = f"{self.path} spectrum {index} (x {x}, y {y})"
+        start, count = int(self._mz[0][index]), int(self._mz[1][index])
+        if self._last is None or self._last[:2] != (start, count):
+            mz = self._array(where, start, count, self._types[0])
+            if not np.isfinite(mz).all():
+                raise FileFormatError(f"{where}: holds m/z values that aren't finite")
+            self._last = (start, count, mz)  # continuous files share one axis
+        mz = self._last[2]
+        start, count = int(self._intensity[0][index]), int(self._intensity[1][index])
+        intensity = self._array(where, start, count, self._types[1])
+        if intensity.size != mz.size:
+            raise FileFormatError(f"{where}: {mz.size} m/z values but {intensity.size} intensities")
+        if not np.isfinite(intensity).all():
+            raise FileFormatError(f"{where}: holds intensities that aren't finite")
+        return mz, intensity
+
+    def _array(self, where: str, start: int, count: int, dtype: Any) -> NDArray[np.float64]:
+        nbytes = count * dtype.itemsize
+        if start < 0 or count < 0 or start + nbytes > self._size:
+            raise FileFormatError(f"{where}: points outside {self.ibd.name}")
+        with reading(where):
+            self._stream.seek(start)
+            return np.frombuffer(self._stream.read(nbytes), dtype).astype(np.float64)
+
+
+def _ibd_of(path: Path) -> Path:
+    for suffix in (".ibd", ".IBD", ".Ibd"):
+        if path.with_suffix(suffix).exists():
+            return regular_file(path.with_suffix(suffix))
+    raise InputError(f"{path} needs its binary file {path.with_suffix('.ibd').name} beside it")

@@ -1,0 +1,218 @@
+"""Delimited text and Parquet, a chunk of rows at a time; a row that can't be read gets a reason."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfview.data.guard import need, reading, regular_file
+from selfview.errors import FileFormatError, InputError
+
+_ROWS = 4096
+
+
+@dataclass
+class Chunk:
+    """Some rows: the numbers of the good ones, texts of the side columns, reasons for the bad."""
+
+    values: NDArray[np.float32]
+    aside: dict[str, list[str]]
+    bad: list[str] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        """Rows seen, good and bad."""
+        return len(self.values) + len(self.bad)
+
+
+class TableFile(Protocol):
+    """A table on disk."""
+
+    path: Path
+    columns: tuple[str, ...]
+    header: bool
+
+    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[Chunk]:
+        """The rows of these columns, with the texts of the columns aside."""
+
+
+def open_table(path: Path, header: bool | None, hints: Sequence[str]) -> TableFile:
+    """The table; `hints` are column names that tell a header line when `header` is None."""
+    table: TableFile
+    if path.suffix.lower() == ".parquet":
+        table = ParquetFile(path)
+    else:
+        table = DelimitedFile(path, header, hints)
+    doubles = sorted({c for c in table.columns if table.columns.count(c) > 1})
+    if doubles:
+        raise FileFormatError(f"{path} has more than one column called {', '.join(doubles[:5])}")
+    return table
+
+
+class DelimitedFile:
+    """A .csv or .tsv file; semicolons and tabs are told from the first line."""
+
+    def __init__(self, source: Path, header: bool | None, hints: Sequence[str]) -> None:
+        self.path = regular_file(source)
+        with reading(self.path, "a table"):
+            with self.path.open(encoding="utf-8-sig", newline="") as stream:
+                lines = [stream.readline(2**24) for _ in range(3)]
+            self._delimiter = _delimiter(self.path, lines)
+            first, second = ([*islice(self._rows(), 2), (0, []), (0, [])])[:2]
+        if not first[1]:
+            raise FileFormatError(f"{self.path} holds no rows")
+        self.header = _has_header(first[1], second[1], hints) if header is None else header
+        width = len(first[1])
+        self.columns = tuple(
+            (first[1][i].strip() or f"column {i + 1}") if self.header else str(i + 1)
+            for i in range(width)
+        )
+
+    def _rows(self) -> Iterator[tuple[int, list[str]]]:
+        with self.path.open(encoding="utf-8-sig", newline="") as stream:
+            rows = csv.reader(stream, delimiter=self._delimiter)
+            for row in rows:
+                if row:
+                    yield rows.line_num, row
+
+    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[Chunk]:
+        where = [self.columns.index(c) for c in columns]
+        sides = {c: self.columns.index(c) for c in aside}
+        with reading(self.path, "a table"):
+            rows = self._rows()
+            if self.header:
+                next(rows)
+            for first in rows:
+                yield self._chunk([first, *islice(rows, _ROWS - 1)], where, sides)
+
+    def _chunk(
+        self, rows: list[tuple[int, list[str]]], where: list[int], sides: dict[str, int]
+    ) -> Chunk:
+        width = len(self.columns)
+        good = [row for _, row in rows if len(row) == width]
+        bad: list[str] = []
+        values = _as_floats([[row[i] for i in where] for row in good], len(where))
+        if values is None or len(good) < len(rows):
+            reasons = [self._reason(line, row, where) for line, row in rows]
+            good = [row for (_, row), reason in zip(rows, reasons, strict=True) if not reason]
+            bad = [reason for reason in reasons if reason]
+            values = _as_floats([[row[i] for i in where] for row in good], len(where))
+        assert values is not None  # each value was parsed by itself above
+        return Chunk(values, {c: [row[i] for row in good] for c, i in sides.items()}, bad)
+
+    def _reason(self, line: int, row: list[str], where: list[int]) -> str:
+        if len(row) != len(self.columns):
+            return f"line {line}: {len(row)} fields instead of {len(self.columns)}"
+        for i in where:
+            shown = row[i] if len(row[i]) <= 30 else row[i][:30] + "..."
+            if not row[i].strip():
+                return f"line {line}: column {self.columns[i]!r} is empty"
+            if not _is_number(row[i]):
+                return f"line {line}: column {self.columns[i]!r}: {shown!r} is not a number"
+            if _as_floats([[row[i]]], 1) is None:
+                return f"line {line}: column {self.columns[i]!r}: {shown!r} is not finite"
+        return ""
+
+
+class ParquetFile:
+    """A Parquet file, read a row group's batch at a time."""
+
+    header = True
+
+    def __init__(self, source: Path) -> None:
+        parquet = need("pyarrow.parquet")
+        self.path = regular_file(source)
+        with reading(self.path, "Parquet"):
+            self._file = parquet.ParquetFile(self.path)
+            self.columns = tuple(str(c) for c in self._file.schema_arrow.names)
+            if self._file.metadata.num_rows == 0:
+                raise FileFormatError(f"{self.path} holds no rows")
+
+    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[Chunk]:
+        schema = self._file.schema_arrow
+        wrong = [c for c in columns if not _is_numeric(schema.field(c).type)]
+        if wrong:
+            raise InputError(
+                f"{self.path}: {', '.join(map(repr, wrong[:5]))} holds no numbers; "
+                "name it as --label or --id, or leave it out of the file"
+            )
+        start = 0
+        with reading(self.path, "Parquet"):
+            wanted = list(dict.fromkeys((*columns, *aside)))
+            for batch in self._file.iter_batches(_ROWS, columns=wanted):
+                yield self._chunk(batch, columns, aside, start)
+                start += batch.num_rows
+
+    def _chunk(self, batch: Any, columns: Sequence[str], aside: Sequence[str], start: int) -> Chunk:
+        values = np.empty((batch.num_rows, len(columns)), dtype=np.float32)
+        for i, column in enumerate(columns):
+            array = batch.column(column)
+            with np.errstate(over="ignore"):  # beyond float32: infinite, named below
+                values[:, i] = array.cast("float64").to_numpy(zero_copy_only=False)
+        finite = np.isfinite(values)
+        good = np.array([bool(row.all()) for row in finite])
+        bad = [
+            f"row {start + i}: {columns[int(np.argmin(finite[i]))]!r} is missing or not finite"
+            for i in np.flatnonzero(~good)
+        ]
+        texts = {
+            c: [str(v) for v, ok in zip(batch.column(c).to_pylist(), good, strict=True) if ok]
+            for c in aside
+        }
+        return Chunk(values[good], texts, bad)
+
+
+def _is_numeric(kind: Any) -> bool:
+    types = need("pyarrow.types")
+    return bool(
+        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+        or types.is_decimal(kind)
+    )  # fmt: skip
+
+
+def _as_floats(rows: list[list[str]], width: int) -> NDArray[np.float32] | None:
+    """All values as float32, or None if one isn't a finite number."""
+    if not rows:
+        return np.empty((0, width), dtype=np.float32)
+    try:
+        with np.errstate(over="ignore"):
+            flat = np.array([float(v) for v in chain.from_iterable(rows)]).astype(np.float32)
+    except (ValueError, OverflowError):
+        return None
+    return flat.reshape(len(rows), width) if np.isfinite(flat).all() else None
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value)
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _has_header(first: list[str], second: list[str], hints: Sequence[str]) -> bool:
+    """Whether the first line names columns: it has a word where the second has a number."""
+    if any(hint in (name.strip() for name in first) for hint in hints if not hint.isdigit()):
+        return True
+    words = [bool(v.strip()) and not _is_number(v) for v in first]
+    if all(words[i] or not v.strip() for i, v in enumerate(first)):
+        return True
+    return any(w and _is_number(v) for w, v in zip(words, second, strict=False))
+
+
+def _delimiter(path: Path, lines: list[str]) -> str:
+    """Tab for a .tsv; else what splits the first lines into equally many fields."""
+    if path.suffix.lower() == ".tsv":
+        return "\t"
+    for delimiter in (",", ";", "\t"):
+        widths = {len(row) for row in csv.reader(lines, delimiter=delimiter) if row}
+        if len(widths) == 1 and widths != {1}:
+            return delimiter
+    return ","

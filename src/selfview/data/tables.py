@@ -1,0 +1,104 @@
+"""Tables: .csv, .tsv and .parquet, numbers in columns, with an id and a label column by name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from selfview.data.dataset import Dataset
+from selfview.data.folders import encode_labels
+from selfview.data.guard import settle_bad_rows
+from selfview.data.preparation import Options, Preparation
+from selfview.data.table_files import TableFile, open_table
+from selfview.errors import FileFormatError, InputError
+
+
+@dataclass(frozen=True, eq=False)
+class TablePreparation(Preparation):
+    """Named columns in a fixed order; a table without a header has columns 1, 2, 3 ...
+
+    ``label`` and ``id`` are the side columns of the fit: a new file may have them or not.
+    """
+
+    columns: tuple[str, ...]
+    header: bool
+    label: str | None = None
+    id: str | None = None
+
+    kind: ClassVar[str] = "table"
+    suffixes: ClassVar[str] = ".csv, .tsv or .parquet"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.columns),)
+
+    def _read_files(self, path: Path, options: Options) -> Dataset:
+        if path.suffix.lower() not in (".csv", ".tsv", ".parquet"):
+            raise InputError(f"{path}: this model was fitted on a table, give {self.suffixes}")
+        header = None if path.suffix.lower() == ".parquet" else self.header
+        table = open_table(path, header, ())
+        _check_named(table, options)
+        label, row_id = options.label or self.label, options.id or self.id
+        missing = [c for c in self.columns if c not in table.columns]
+        unknown = [c for c in table.columns if c not in (*self.columns, label, row_id)]
+        wrong = [
+            f"{what} {_some(columns)}"
+            for what, columns in (("lacks", missing), ("has the unknown", unknown))
+            if columns
+        ]
+        if wrong:
+            raise InputError(
+                f"{path} {' and '.join(wrong)}: the columns must be those the model was fitted on"
+            )
+        label = label if label in table.columns else None
+        row_id = row_id if row_id in table.columns else None
+        return _rows(table, self, label, row_id, options.skip_bad)
+
+
+def fit_table(path: Path, options: Options) -> Dataset:
+    """Rows of a table: every column but the id's and the label's."""
+    hints = [c for c in (options.label, options.id) if c is not None]
+    table = open_table(path, options.header, hints)
+    _check_named(table, options)
+    columns = tuple(c for c in table.columns if c not in (options.label, options.id))
+    if not columns:
+        raise InputError(f"{path} has no columns left for the rows")
+    how = TablePreparation(columns, table.header, options.label, options.id)
+    return _rows(table, how, options.label, options.id, options.skip_bad)
+
+
+def _check_named(table: TableFile, options: Options) -> None:
+    for option, column in (("label", options.label), ("id", options.id)):
+        if column is not None and column not in table.columns:
+            raise InputError(
+                f"{table.path} has no column {column!r} for {option}, but {_some(table.columns)}"
+            )
+
+
+def _some(columns: Sequence[str]) -> str:
+    more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
+    return "columns " + ", ".join(repr(c) for c in columns[:8]) + more
+
+
+def _rows(
+    table: TableFile, how: TablePreparation, label: str | None, row_id: str | None, skip_bad: bool
+) -> Dataset:
+    path = table.path
+    aside = [c for c in (label, row_id) if c is not None]
+    chunks = list(table.chunks(how.columns, aside))
+    total = sum(chunk.total for chunk in chunks)
+    if total == 0:
+        raise FileFormatError(f"{path} holds no rows")
+    bad = tuple(reason for chunk in chunks for reason in chunk.bad)
+    messages = settle_bad_rows(path, bad, total, skip_bad)
+    texts = {c: [v for chunk in chunks for v in chunk.aside[c]] for c in aside}
+    y, classes = encode_labels(texts[label]) if label else (None, ())
+    return Dataset(
+        name=path.name, X=np.concatenate([chunk.values for chunk in chunks]),
+        y=y, classes=classes, ids=np.array(texts[row_id]) if row_id else None,
+        source=f"path {path}", preparation=how, skipped=bad, messages=messages,
+    )  # fmt: skip

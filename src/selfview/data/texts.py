@@ -1,0 +1,207 @@
+"""Texts: tf-idf of the most frequent words, as the paper does; the vocabulary is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from selfview.data.dataset import Dataset
+from selfview.data.folders import encode_labels, find_files, labels_of, names_of
+from selfview.data.guard import reading, regular_file, settle_bad_rows, tell
+from selfview.data.newsgroups import looks_like_post, strip_post
+from selfview.data.preparation import Options, Preparation
+from selfview.errors import FileFormatError, InputError
+
+SUFFIXES = (".txt",)
+_FILE_LIMIT = 256 * 2**20
+
+
+@dataclass(frozen=True, eq=False)
+class TextPreparation(Preparation):
+    """Sublinear tf-idf of a fixed vocabulary, l2 rows times sqrt(number of words).
+
+    ``text`` is the field of a .jsonl file that holds the text. With ``posts``, a text that starts
+    with a news header is stripped of header, quotes and signature first, as 20news is.
+    """
+
+    vocabulary: tuple[str, ...]
+    idf: NDArray[np.float64]
+    text: str = "text"
+    posts: bool = False
+
+    kind: ClassVar[str] = "text"
+    suffixes: ClassVar[str] = ".txt files or a folder of them, or .jsonl"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (len(self.vocabulary),)
+
+    def rows(self, texts: Sequence[str]) -> csr_matrix:
+        """One float32 CSR row a text."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        vectorizer = TfidfVectorizer(
+            vocabulary=list(self.vocabulary), sublinear_tf=True, dtype=np.float64
+        )
+        vectorizer.idf_ = self.idf
+        return self.scaled(vectorizer.transform(texts))
+
+    def scaled(self, unit_rows: csr_matrix) -> csr_matrix:
+        """Rows of length 1 brought to length sqrt(number of words)."""
+        return csr_matrix(unit_rows * np.sqrt(len(self.vocabulary)), dtype=np.float32)
+
+    def _read_files(self, path: Path, options: Options) -> Dataset:
+        texts = _read_texts(path, replace(options, text=self.text))
+        own = [strip_post(t) if self.posts and looks_like_post(t) else t for t in texts.values]
+        X = self.rows(own)
+        blank = int((np.diff(X.indptr) == 0).sum())
+        messages = texts.messages
+        if blank:
+            total = len(texts.values)
+            note = f"{path}: {blank:,} of {total:,} texts hold no known word, their rows are zero"
+            messages += (tell(note),)
+        return texts.dataset(path, X, self, messages)
+
+
+def fit_text(path: Path, options: Options) -> Dataset:
+    """Rows of texts, with a vocabulary of their most frequent words."""
+    texts = _read_texts(path, options)
+    try:
+        preparation, X = fit_vocabulary(texts.values, options.vocabulary, text=options.text)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    keep = np.flatnonzero(np.diff(X.indptr) >= options.min_words)
+    messages = texts.messages
+    if keep.size == 0:
+        raise InputError(f"{path}: no text holds {options.min_words} words of the vocabulary")
+    if keep.size < X.shape[0]:
+        messages += (
+            tell(
+                f"{path}: left out {X.shape[0] - keep.size:,} of {X.shape[0]:,} texts with fewer "
+                f"than {options.min_words} words of the vocabulary"
+            ),
+        )
+    return texts.take(keep).dataset(path, X[keep], preparation, messages)
+
+
+def fit_vocabulary(
+    texts: Sequence[str], words: int = 2000, *, text: str = "text", posts: bool = False
+) -> tuple[TextPreparation, csr_matrix]:
+    """The vocabulary of the most frequent words (no English stop words), and the texts' rows."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    if words < 1:
+        raise InputError(f"vocabulary must be at least 1 word, got {words}")
+    vectorizer = TfidfVectorizer(max_features=words, stop_words="english", sublinear_tf=True)
+    try:
+        X = vectorizer.fit_transform(texts)
+    except ValueError as error:
+        raise InputError("the texts hold no words (stop words aside)") from error
+    names = vectorizer.get_feature_names_out()
+    how = TextPreparation(tuple(map(str, names)), np.asarray(vectorizer.idf_), text, posts)
+    return how, how.scaled(X)
+
+
+@dataclass(frozen=True)
+class _Texts:
+    values: list[str]
+    ids: list[str]
+    labels: list[str] | None
+    skipped: tuple[str, ...] = ()
+    messages: tuple[str, ...] = ()
+
+    def take(self, rows: NDArray[np.intp]) -> _Texts:
+        labels = None if self.labels is None else [self.labels[i] for i in rows]
+        return replace(
+            self,
+            values=[self.values[i] for i in rows],
+            ids=[self.ids[i] for i in rows],
+            labels=labels,
+        )
+
+    def dataset(
+        self, path: Path, X: csr_matrix, how: Preparation, messages: tuple[str, ...]
+    ) -> Dataset:
+        y, classes = (None, ()) if self.labels is None else encode_labels(self.labels)
+        return Dataset(
+            name=path.name, X=X, y=y, classes=classes, ids=np.array(self.ids),
+            source=f"path {path}", preparation=how, skipped=self.skipped, messages=messages,
+        )  # fmt: skip
+
+
+def _read_texts(path: Path, options: Options) -> _Texts:
+    if path.suffix.lower() == ".jsonl":
+        return _read_jsonl(regular_file(path), options)
+    files = find_files(path, SUFFIXES)
+    values, kept, bad = [], [], []
+    for file in files:
+        try:
+            values.append(_read_text_file(file))
+        except (FileFormatError, InputError) as error:
+            bad.append(str(error))
+        else:
+            kept.append(file)
+    messages = settle_bad_rows(path, bad, len(files), options.skip_bad)
+    names = names_of(path, kept)
+    y, classes = labels_of(names, options.labels_from_name)
+    labels = None if y is None else [classes[i] for i in y]
+    return _Texts(values, names, labels, tuple(bad), messages)
+
+
+def _read_text_file(file: Path) -> str:
+    file = regular_file(file)
+    if file.stat().st_size > _FILE_LIMIT:
+        raise FileFormatError(f"{file} is over {_FILE_LIMIT >> 20} MiB, too large for one text")
+    with reading(file):
+        content = file.read_bytes()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        if b"\0" in content:
+            raise FileFormatError(f"{file} is not a text file") from None
+        return content.decode("latin-1")
+
+
+def _read_jsonl(path: Path, options: Options) -> _Texts:
+    values, ids, bad = [], [], []
+    labels: list[str] = []
+    total = 0
+    for number, line in _lines(path):
+        total += 1
+        try:
+            record = json.loads(line)
+            text = _field(record, options.text, (str,))
+            row_id = str(number) if options.id is None else str(_field(record, options.id))
+            if options.label is not None:
+                labels.append(str(_field(record, options.label)))
+        except (ValueError, RecursionError) as error:
+            bad.append(f"{path} line {number}: {error if str(error) else 'nested too deep'}")
+            continue
+        values.append(text)
+        ids.append(row_id)
+    if total == 0:
+        raise FileFormatError(f"{path} holds no lines")
+    messages = settle_bad_rows(path, bad, total, options.skip_bad)
+    return _Texts(values, ids, labels if options.label else None, tuple(bad), messages)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, str]]:
+    with reading(path, "JSON lines"), path.open(encoding="utf-8-sig", errors="replace") as stream:
+        for number, line in enumerate(stream, 1):
+            if line.strip():
+                yield number, line
+
+
+def _field(record: Any, name: str, types: tuple[type, ...] = (str, int, float, bool)) -> Any:
+    if not isinstance(record, dict) or name not in record:
+        raise ValueError(f"has no field {name!r}")
+    if not isinstance(record[name], types):
+        raise ValueError(f"field {name!r} is a {type(record[name]).__name__}, not text")
+    return record[name]

@@ -1,0 +1,241 @@
+"""`evaluate`: every measure of an embedding, by name, as one flat dict of numbers."""
+
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from selfview.errors import InputError, SelfViewWarning
+from selfview.evaluation import clustering, neighbourhood, probes
+from selfview.evaluation.inputs import (
+    Floats,
+    Ints,
+    TargetKind,
+    check_matrix,
+    check_seed,
+    check_target,
+)
+from selfview.evaluation.split import Split, among_present, check_split, stratified_fifth
+
+Progress = Callable[[str, int, int], None]
+
+
+@dataclass(frozen=True)
+class Task:
+    """All that a measure may look at; rows without a label are gone."""
+
+    Z: Floats
+    X: Floats | None  # the raw data, for trustworthiness
+    codes: Ints  # (n,), or empty for a continuous target
+    values: Floats  # (n, outputs), or empty for classes
+    given_split: Split | None
+    seed: int
+
+    @property
+    def split(self) -> Split:
+        return self.given_split or stratified_fifth(self.codes)
+
+    @property
+    def scored(self) -> Ints:
+        """Rows of the measures that learn nothing from labels: the test part, or all."""
+        return self.given_split.test if self.given_split else np.arange(len(self.Z))
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure: its function, and what it needs beside the embedding."""
+
+    score: Callable[[Task], dict[str, float]]
+    target: str  # "classes", "continuous" or "any"
+    paper: bool = False
+    needs_raw: bool = False
+
+
+def _linear(task: Task) -> dict[str, float]:
+    return probes.linear_accuracy(task.Z, task.codes, task.split)
+
+
+def _graph(task: Task) -> dict[str, float]:
+    rows = task.scored
+    return neighbourhood.graph_accuracy(task.Z[rows], task.codes[rows], task.seed)
+
+
+def _clustering(task: Task) -> dict[str, float]:
+    rows = task.scored
+    return clustering.clustering_scores(task.Z[rows], task.codes[rows], task.seed)
+
+
+def _mine(task: Task) -> dict[str, float]:
+    from selfview.evaluation.mutual_information import mutual_information  # torch takes seconds
+
+    y = task.codes if task.codes.size else task.values
+    return mutual_information(task.Z, y, task.given_split, task.seed)
+
+
+def _regression(task: Task) -> dict[str, float]:
+    return probes.regression_scores(task.Z, task.values, task.given_split)
+
+
+def _knn(task: Task) -> dict[str, float]:
+    return probes.knn_accuracy(task.Z, task.codes, task.split)
+
+
+def _silhouette(task: Task) -> dict[str, float]:
+    rows = task.scored
+    return neighbourhood.silhouette(task.Z[rows], task.codes[rows], task.seed)
+
+
+def _trustworthiness(task: Task) -> dict[str, float]:
+    assert task.X is not None
+    rows = task.scored
+    return neighbourhood.trustworthiness(task.X[rows], task.Z[rows], task.seed)
+
+
+def _effective_rank(task: Task) -> dict[str, float]:
+    return neighbourhood.effective_rank(task.Z[task.scored])
+
+
+MEASURES = {
+    "linear": Measure(_linear, "classes", paper=True),
+    "graph": Measure(_graph, "classes", paper=True),
+    "clustering": Measure(_clustering, "classes", paper=True),
+    "mine": Measure(_mine, "any", paper=True),
+    "regression": Measure(_regression, "continuous", paper=True),
+    "knn": Measure(_knn, "classes"),
+    "silhouette": Measure(_silhouette, "classes"),
+    "trustworthiness": Measure(_trustworthiness, "any", needs_raw=True),
+    "effective_rank": Measure(_effective_rank, "any"),
+}
+
+
+def evaluate(
+    Z: npt.ArrayLike,
+    y: npt.ArrayLike,
+    *,
+    split: Any = None,
+    measures: str | Sequence[str] = "all",
+    random_state: int | None = 0,
+    X: npt.ArrayLike | None = None,
+    target: TargetKind = "auto",
+    progress: Progress | None = None,
+) -> dict[str, float]:
+    """Named numbers that say how good an embedding is, for labels or a continuous target.
+
+    Parameters
+    ----------
+    Z : array (n, dim)
+        The embedding. A row that is not finite is an error that names it.
+    y : array (n,) or (n, outputs)
+        Class labels (numbers or strings, gaps allowed), or a continuous target. Rows labelled
+        -1, NaN, None or "" are left out, with a warning and the count in `n_left_out`.
+    split : None, (train rows, test rows), a mask of the test rows, or n words "train"/"test"
+        What learns from labels (linear, knn, regression, mine) learns on the training rows and is
+        scored on the test rows; the other measures look at the test rows only. Without a split,
+        linear and knn hold out a fixed stratified fifth, mine is cross-fitted, regression is
+        scored on the rows of its fit, and the others look at all rows.
+    measures : "all", "paper", a name or several
+        Names: linear, graph, mine, clustering, regression, knn, silhouette, trustworthiness,
+        effective_rank. "all" and "paper" take those that fit the target.
+    random_state : int or None
+        The seed. The same seed gives the same numbers; None draws a fresh one.
+    X : array (n, ...), optional
+        The raw data, which trustworthiness compares with; "all" leaves it out without X.
+    target : "auto", "classes" or "continuous"
+        How to read y. "auto": two or more columns are continuous, and so is one column of floats
+        with fractions and more than 50 distinct values (or a quarter of the rows); all else are
+        classes.
+    progress : callable, optional
+        Called as `progress(name, number, total)` before each measure.
+
+    Returns
+    -------
+    dict of str to float
+        Accuracies and agreement from 0 to 1 (`linear_accuracy`, `graph_accuracy`, `kmeans_acc`,
+        `kmeans_nmi`, `kmeans_ari`, `knn_accuracy`), nats (`mine`, `mine_spread`), and plain counts
+        (`n_rows`, `n_left_out`, `graph_rows`, ...) where rows were left out or drawn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from selfview import evaluate
+    >>> y = np.repeat([0, 1], 50)
+    >>> Z = np.random.default_rng(0).normal(size=(100, 2)) + 9 * y[:, None]
+    >>> scores = evaluate(Z, y, measures=["linear", "clustering"])
+    >>> scores["linear_accuracy"], scores["kmeans_acc"]
+    (1.0, 1.0)
+    """
+    matrix = check_matrix(Z)
+    labels = check_target(y, len(matrix), target)
+    raw = None if X is None else _check_raw(X, len(matrix))
+    given = None if split is None else check_split(split, len(matrix))
+    seed = check_seed(random_state)
+    names = _chosen(measures, labels.kind, raw is not None)
+    present = labels.present
+    left_out = int((~present).sum())
+    if left_out:
+        warnings.warn(
+            f"{left_out} of {len(present)} rows have no label and were left out",
+            SelfViewWarning,
+            stacklevel=2,
+        )
+    task = Task(
+        Z=matrix[present],
+        X=None if raw is None else raw[present],
+        codes=np.empty(0, np.int64) if labels.codes is None else labels.codes,
+        values=np.empty((0, 0)) if labels.values is None else labels.values,
+        given_split=None if given is None else among_present(given, present),
+        seed=seed,
+    )
+    scores = _counts(task, left_out)
+    for number, name in enumerate(names):
+        if progress is not None:
+            progress(name, number, len(names))
+        scores |= MEASURES[name].score(task)
+    return scores
+
+
+def _check_raw(X: npt.ArrayLike, n: int) -> Floats:
+    raw: Any = X if hasattr(X, "toarray") else np.asarray(X)
+    matrix = check_matrix(raw.reshape(len(raw), -1) if raw.ndim > 2 else raw, "X")
+    if len(matrix) != n:
+        raise InputError(f"X must have the {n} rows of Z, got {len(matrix)}")
+    return matrix
+
+
+def _counts(task: Task, left_out: int) -> dict[str, float]:
+    counts: dict[str, float] = {"n_rows": len(task.Z), "n_left_out": left_out}
+    if task.codes.size:
+        counts |= {"n_classes": int(task.codes.max()) + 1}
+        counts |= {"n_train": task.split.train.size, "n_test": task.split.test.size}
+    counts["n_scored"] = task.scored.size
+    return counts
+
+
+def _chosen(measures: str | Iterable[str], kind: str, has_X: bool) -> list[str]:
+    """Names of the measures to run, each once, in the order of the table above."""
+    fitting = [name for name, measure in MEASURES.items() if measure.target in (kind, "any")]
+    if isinstance(measures, str) and measures in ("all", "paper"):
+        return [
+            name
+            for name in fitting
+            if (MEASURES[name].paper or measures == "all")
+            and (has_X or not MEASURES[name].needs_raw)
+        ]
+    asked = [measures] if isinstance(measures, str) else list(measures)
+    if not asked:
+        raise InputError("measures is empty: name one, or say 'all' or 'paper'")
+    for name in asked:
+        if name not in MEASURES:
+            known = ", ".join(MEASURES)
+            raise InputError(f"unknown measure {name!r}; known are {known}, 'all' and 'paper'")
+        if name not in fitting:
+            raise InputError(
+                f"{name} needs {MEASURES[name].target} in y, which was read as {kind}; "
+                f"target={MEASURES[name].target!r} overrules that"
+            )
+        if MEASURES[name].needs_raw and not has_X:
+            raise InputError(f"{name} compares with the raw data: pass it as X")
+    return [name for name in MEASURES if name in asked]

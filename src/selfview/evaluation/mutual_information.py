@@ -1,0 +1,223 @@
+"""Mutual information of features and labels or a continuous target, by MINE, in nats.
+
+Belghazi et al. 2018: I(Z; Y) is the largest value, over functions T, of
+
+    mean T(z, y) over the pairs of the data  -  log mean exp T(z, y') over independent pairs.
+
+What keeps the figure honest and quick:
+
+- T(z, y) = a(z) + b(y) - |g(z) - h(y)|^2 / 2, with g, a and h, b out of two small networks. One
+  matrix product then scores all pairs of a batch, so the log-mean-exp, the noisy half of the
+  bound, is taken over all pairs. The distance is what correlated Gaussians need.
+- The critic is trained on some rows, stopped by others and scored on yet others. On its own rows
+  a critic learns the noise too, and any embedding of a few hundred rows looks informative.
+- For labels, the independent pairs are every scored row with every class at its frequency. No
+  critic, however wrong, can then score above the entropy of the scored labels, which is at most
+  ln(classes).
+"""
+
+import math
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from selfview.errors import SelfViewWarning
+from selfview.evaluation.inputs import Floats, Ints
+from selfview.evaluation.neighbourhood import subsample
+from selfview.evaluation.probes import standardise
+from selfview.evaluation.split import Split
+
+CRITICS = 5  # each leaves out other fifths of the rows
+WIDTH, RANK = 64, 32
+BATCH = 256
+STEPS = 400
+LEARNING_RATE = 6e-3
+WEIGHT_DECAY = 1.0
+SMOOTHING = 0.05  # of the moving average of the weights, which is what gets scored
+EMA_OLD, EMA_NEW = math.log(0.95), math.log(0.05)  # the gradient's moving average, in logs
+SNAPSHOTS = 20  # of the critic, evenly over its training
+LAST_PART = 0.25  # of training until it was stopped, over which the bound is averaged
+MAX_ROWS = 50_000  # more rows are subsampled; the figure's own noise is then below 0.01
+MET = 500  # values of a continuous target that each scored row is paired with
+STOP_ROWS = 1_000  # enough to see the critic get worse
+FEWEST_ROWS = 10
+
+Weights = list[Tensor]  # seven of the tower for z, then seven of the tower for y
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Rows of z, values of y, each row's own among them, and the independent pairs."""
+
+    z: Tensor  # (n, dim)
+    y: Tensor  # (m, dim_y)
+    own: Tensor  # (n,), in 0 .. m - 1
+    log_weight: Tensor  # (k,) or (n, k): of each z with the first k of y; the weights sum to 1
+
+
+def mutual_information(
+    Z: Floats, y: Floats | Ints, split: Split | None, seed: int
+) -> dict[str, float]:
+    """MINE of Z and y: integer codes of classes (n,), or continuous values (n, outputs).
+
+    Five critics. Without a split, each is trained on three fifths of the rows, stopped by the
+    fourth and scored on the fifth, so that every row is scored once. With a split, each is trained
+    on four fifths of the training rows, stopped by the fifth and scored on the test rows.
+
+    `mine` is the mean of the bound over the critics and the last quarter of their training,
+    `mine_spread` the standard deviation over both. A held-out bound is at most the truth, up to
+    sampling noise, so independent data can come out slightly below 0; that is left visible.
+    """
+    train = np.arange(len(Z)) if split is None else split.train
+    train = train[subsample(train.size, MAX_ROWS, seed)]
+    test = None if split is None else np.random.default_rng(seed).permutation(split.test)[:MAX_ROWS]
+    generator = torch.Generator("cpu").manual_seed(seed)
+    folds = [train[fold] for fold in _folds(y[train], generator)]
+    values: list[float] = []
+    enough = train.size >= FEWEST_ROWS and (test is None or test.size >= 2)
+    with torch.inference_mode(False), torch.enable_grad():
+        for fold in range(CRITICS if enough else 0):
+            stop, *rest = folds[fold:] + folds[:fold]
+            score = rest.pop(0) if test is None else test
+            values += _one_critic(Z, y, (np.concatenate(rest), stop, score), generator)
+    if not enough:
+        message = f"too few rows for mutual information: {train.size}, at least {FEWEST_ROWS}"
+        warnings.warn(message, SelfViewWarning, stacklevel=2)
+        values = [float("nan")]
+    return {
+        "mine": float(np.mean(values)),
+        "mine_spread": float(np.std(values)),
+        "mine_rows": train.size,
+    }
+
+
+def _folds(y: Floats | Ints, generator: torch.Generator) -> list[Ints]:
+    """Five lists of rows in random order; classes are spread evenly over them."""
+    order = torch.randperm(len(y), generator=generator, device="cpu").numpy()
+    if y.ndim == 1:
+        order = order[np.argsort(y[order], kind="stable")]
+    return [order[fold::CRITICS] for fold in range(CRITICS)]
+
+
+def _one_critic(
+    Z: Floats, y: Floats | Ints, parts: tuple[Ints, Ints, Ints], generator: torch.Generator
+) -> list[float]:
+    """The bound on the scored rows, several times in the last part of training."""
+    z = [_tensor(part) for part in standardise(*(Z[rows] for rows in parts))]
+    if y.ndim == 1:
+        learn, stop, score = (
+            _class_pairs(part, torch.from_numpy(y[rows]), int(y.max()) + 1)
+            for part, rows in zip(z, parts, strict=True)
+        )
+    else:
+        values = [
+            _tensor(part) for part in standardise(*(y[rows].astype(np.float64) for rows in parts))
+        ]
+        learn = Pairs(z[0], values[0], torch.arange(len(z[0]), device="cpu"), values[0])
+        stop, score = (
+            _value_pairs(part[:most], value[:most])
+            for part, value, most in zip(z[1:], values[1:], (STOP_ROWS, None), strict=True)
+        )
+    snapshots = _train(learn, y.ndim == 1, generator)
+    end = int(np.argmax([_bound(weights, stop) for weights in snapshots])) + 1
+    first = min(math.floor(end * (1 - LAST_PART)), end - 1)
+    return [_bound(weights, score) for weights in snapshots[first:end]]
+
+
+def _tensor(part: Floats) -> Tensor:
+    return torch.from_numpy(np.ascontiguousarray(part, dtype=np.float32))
+
+
+def _class_pairs(z: Tensor, codes: Tensor, n_classes: int) -> Pairs:
+    """Every z with every class, at the class's frequency."""
+    shares = torch.bincount(codes, minlength=n_classes).float() / len(codes)
+    one_hot = torch.eye(n_classes, dtype=torch.float32, device="cpu")
+    return Pairs(z, one_hot, codes, torch.log(shares) - math.log(len(z)))
+
+
+def _value_pairs(z: Tensor, y: Tensor) -> Pairs:
+    """Every z with the first y, but not with its own, which is no independent draw."""
+    n, met = len(z), min(len(z), MET)
+    weight = torch.full((n, met), -math.log((n - 1) * met), dtype=torch.float32, device="cpu")
+    weight.fill_diagonal_(-math.inf)
+    return Pairs(z, y, torch.arange(n, device="cpu"), weight)
+
+
+def _batch(pairs: Pairs, rows: Tensor, classes: bool) -> Pairs:
+    if not classes:
+        return _value_pairs(pairs.z[rows], pairs.y[rows])
+    fewer = math.log(len(pairs.z) / len(rows))
+    return Pairs(pairs.z[rows], pairs.y, pairs.own[rows], pairs.log_weight + fewer)
+
+
+def _tower(dim: int, generator: torch.Generator) -> Weights:
+    """Weights of one network, drawn from our generator alone."""
+
+    def matrix(rows: int, columns: int, gain: float) -> Tensor:
+        start = torch.randn(rows, columns, generator=generator, dtype=torch.float32, device="cpu")
+        return (start * gain / math.sqrt(rows)).requires_grad_()
+
+    def zeros(size: int) -> Tensor:
+        return torch.zeros(size, dtype=torch.float32, device="cpu").requires_grad_()
+
+    hidden = [matrix(dim, WIDTH, 1.4), zeros(WIDTH), matrix(WIDTH, WIDTH, 1.4), zeros(WIDTH)]
+    out = [matrix(WIDTH, RANK + 1, 0.2), matrix(dim, RANK + 1, 0.2), zeros(RANK + 1)]
+    return hidden + out
+
+
+def _embed(tower: Weights, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The point g(x) (n, rank) and the offset a(x) - |g(x)|^2 / 2 (n,)."""
+    first, bias_1, second, bias_2, third, skip, bias_3 = tower
+    hidden = functional.silu(x @ first + bias_1)
+    hidden = functional.silu(hidden @ second + bias_2)
+    out = hidden @ third + x @ skip + bias_3
+    return out[:, 1:], out[:, 0] - 0.5 * out[:, 1:].square().sum(1)
+
+
+def _terms(weights: Weights, pairs: Pairs) -> tuple[Tensor, Tensor]:
+    """The two halves of the bound: the mean over own pairs, the log-mean-exp over all others."""
+    z, offset_z = _embed(weights[:7], pairs.z)
+    y, offset_y = _embed(weights[7:], pairs.y)
+    own = ((z * y[pairs.own]).sum(1) + offset_z + offset_y[pairs.own]).mean()
+    met = pairs.log_weight.shape[-1]
+    scores = z @ y[:met].T + offset_z[:, None] + offset_y[:met]  # (n, met)
+    return own, torch.logsumexp((scores + pairs.log_weight).flatten(), 0)
+
+
+def _bound(weights: Weights, pairs: Pairs) -> float:
+    with torch.no_grad():
+        own, log_mean = _terms(weights, pairs)
+    return float(own - log_mean)
+
+
+def _train(pairs: Pairs, classes: bool, generator: torch.Generator) -> list[Weights]:
+    """Snapshots of a critic, evenly over its training; the weights are smoothed over steps.
+
+    The gradient of log mean exp T divides by a batch's mean, which biases it; dividing by a moving
+    average instead is MINE's correction (Belghazi et al. 2018, section 3.2).
+    """
+    n = len(pairs.z)
+    weights = _tower(pairs.z.shape[1], generator) + _tower(pairs.y.shape[1], generator)
+    smooth = [weight.detach().clone() for weight in weights]
+    optimiser = torch.optim.AdamW(weights, LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=True)
+    average = torch.zeros((), dtype=torch.float32, device="cpu")
+    snapshots: list[Weights] = []
+    for step in range(STEPS):
+        rows = torch.randint(n, (min(BATCH, n),), generator=generator, device="cpu")
+        own, log_mean = _terms(weights, _batch(pairs, rows, classes))
+        now = log_mean.detach()
+        average = torch.logaddexp(average + EMA_OLD, now + EMA_NEW) if step else now
+        loss = torch.exp(log_mean - average) - own
+        for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
+            weight.grad = gradient
+        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        optimiser.step()
+        for mean, weight in zip(smooth, weights, strict=True):
+            mean.lerp_(weight.detach(), max(SMOOTHING, 1 / (step + 1)))
+        if (step + 1) % (STEPS // SNAPSHOTS) == 0:
+            snapshots.append([weight.clone() for weight in smooth])
+    return snapshots

@@ -1,0 +1,133 @@
+"""Measures of who lies beside whom: the paper's graph evaluation, trustworthiness, silhouette."""
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+
+from selfview.errors import InputError, MissingDependencyError
+from selfview.evaluation.inputs import Floats, Ints
+
+NEIGHBOURS = 21
+PERPLEXITY = 30
+GRAPH_ROWS = 20_000  # more rows are subsampled: t-SNE beyond this takes minutes
+PAIRWISE_ROWS = 5_000  # trustworthiness and silhouette hold all pairs in memory: 200 MB
+TRUST_NEIGHBOURS = 5  # scikit-learn's default
+
+
+def subsample(n: int, limit: int, seed: int) -> Ints:
+    """Row numbers in order: all of them, or `limit` drawn without looking at the labels."""
+    if n <= limit:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, limit, replace=False))
+
+
+def majority_vote(points: Floats, codes: Ints, k: int = NEIGHBOURS) -> Ints:
+    """For each point the commonest code of its k nearest others; ties go to the lowest code."""
+    from sklearn.neighbors import NearestNeighbors
+
+    k = min(k, len(points) - 1)
+    search = NearestNeighbors(n_neighbors=k, n_jobs=-1).fit(points)
+    others = search.kneighbors(return_distance=False)  # (n, k), the point itself left out
+    votes = np.zeros((len(points), int(codes.max()) + 1), dtype=np.int32)
+    np.add.at(votes, (np.arange(len(points))[:, None], codes[others]), 1)
+    return np.asarray(votes.argmax(axis=1), dtype=np.int64)
+
+
+def tsne_layout(Z: Floats, seed: int) -> Floats:
+    """A 2-d t-SNE of the rows (openTSNE, perplexity 30 or a third of the rows, exact neighbours).
+
+    The labels have no way in. A function of the rows, their order and the seed.
+    """
+    try:
+        from openTSNE import TSNEEmbedding, affinity, initialization, nearest_neighbors
+    except ImportError as error:
+        raise MissingDependencyError(
+            "the graph measure needs openTSNE: pip install 'selfview[graph]', or leave 'graph' "
+            "out of measures"
+        ) from error
+    from sklearn.neighbors import NearestNeighbors
+
+    jobs = os.process_cpu_count() if hasattr(os, "process_cpu_count") else os.cpu_count()
+    # Perplexities, momenta and step sizes know no unit, but the affinities' search for a
+    # bandwidth does: it gives up on features in the millions. So the rows get a spread of 1.
+    rows = Z - Z.mean(axis=0)
+    rows /= np.sqrt(np.square(rows).sum(axis=1).mean()) or 1.0
+    perplexity = min(PERPLEXITY, (len(rows) - 1) / 3)
+    search = NearestNeighbors(n_neighbors=max(1, int(3 * perplexity)), n_jobs=-1).fit(rows)
+    distances, neighbours = search.kneighbors()
+    with _quiet():
+        affinities = affinity.PerplexityBasedNN(
+            knn_index=nearest_neighbors.PrecomputedNeighbors(neighbours, distances),
+            perplexity=perplexity,
+            n_jobs=jobs,
+        )
+        start = initialization.pca(rows, random_state=seed)
+        embedding = TSNEEmbedding(start, affinities, n_jobs=jobs, random_state=seed)
+        embedding.optimize(250, exaggeration=12, momentum=0.8, inplace=True)
+        embedding.optimize(500, momentum=0.8, inplace=True)
+    return np.asarray(embedding, dtype=np.float64)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    import logging
+
+    logger = logging.getLogger("openTSNE")
+    level = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(level)
+
+
+def graph_accuracy(Z: Floats, codes: Ints, seed: int) -> dict[str, float]:
+    """Share of rows whose label wins the vote of their 21 nearest neighbours in a 2-d t-SNE."""
+    rows = subsample(len(Z), GRAPH_ROWS, seed)
+    points = tsne_layout(Z[rows], seed)
+    return {
+        "graph_accuracy": float(np.mean(majority_vote(points, codes[rows]) == codes[rows])),
+        "graph_rows": rows.size,
+    }
+
+
+def silhouette(Z: Floats, codes: Ints, seed: int) -> dict[str, float]:
+    """Mean silhouette of the classes, of at most 5,000 rows; from -1 to 1, higher is tighter."""
+    from sklearn.metrics import silhouette_score
+
+    rows = subsample(len(Z), PAIRWISE_ROWS, seed)
+    classes = np.unique(codes[rows]).size
+    if not 2 <= classes < rows.size:  # the subsample or test part may have lost a rare class
+        return {"silhouette": float("nan"), "silhouette_rows": rows.size}
+    score = float(silhouette_score(Z[rows], codes[rows]))
+    return {"silhouette": score, "silhouette_rows": rows.size}
+
+
+def trustworthiness(X: Floats, Z: Floats, seed: int) -> dict[str, float]:
+    """How far the 5 nearest neighbours in Z are neighbours in X too; 1 is perfect."""
+    from sklearn.manifold import trustworthiness as score
+
+    rows = subsample(len(Z), PAIRWISE_ROWS, seed)
+    neighbours = min(TRUST_NEIGHBOURS, (rows.size - 1) // 2)
+    if neighbours < 1:
+        raise InputError(f"trustworthiness needs at least 3 rows, got {rows.size}")
+    value = float(score(X[rows], Z[rows], n_neighbors=neighbours))
+    return {"trustworthiness": value, "trustworthiness_rows": rows.size}
+
+
+def effective_rank(Z: Floats) -> dict[str, float]:
+    """exp of the entropy of the centred matrix's normalised singular values (Roy, Vetterli 2007).
+
+    From 1 (one direction holds everything) to the number of features; 0 for a constant Z.
+    """
+    values = np.linalg.svd(Z - Z.mean(axis=0), compute_uv=False)
+    if values[0] <= 8 * np.finfo(np.float64).eps * np.abs(Z).max() * np.sqrt(Z.size):
+        return {"effective_rank": 0.0}
+    shares = values / values.sum()
+    shares = shares[shares > 0]
+    return {"effective_rank": float(np.exp(-(shares * np.log(shares)).sum()))}

@@ -1,0 +1,33 @@
+"""What all tests share: small data, small models, and real data where there is some."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+# The suite may share its two cores; idle threads that spin would starve the others.
+torch.set_num_threads(min(2, os.cpu_count() or 1))
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.fixture
+def blobs(rng):
+    """240 rows of 12 features around three centres, and their labels."""
+    centres = 4 * rng.normal(size=(3, 12))
+    labels = np.repeat(np.arange(3), 80)
+    return (centres[labels] + rng.normal(size=(240, 12))).astype(np.float32), labels
+
+
+@pytest.fixture
+def real_data():
+    """The folder of real datasets; a test that asks for it is skipped where there is none."""
+    folder = os.environ.get("SELFVIEW_DATA")
+    if not folder:
+        pytest.skip("SELFVIEW_DATA is not set: no real data")
+    return Path(folder)

@@ -1,0 +1,110 @@
+"""Small real files of every kind, written by the libraries that own the formats."""
+
+import gzip
+import io
+import json
+import struct
+import tarfile
+from pathlib import Path
+
+import numpy as np
+
+rng = np.random.default_rng(0)
+ROWS = rng.random((6, 4), dtype=np.float32)
+
+
+def idx_bytes(array: np.ndarray) -> bytes:
+    """An IDX file of bytes, as its specification lays it out."""
+    head = bytes((0, 0, 8, array.ndim)) + struct.pack(f">{array.ndim}I", *array.shape)
+    return head + array.astype(np.uint8).tobytes()
+
+
+def write_idx(path: Path) -> Path:
+    path.write_bytes(gzip.compress(idx_bytes(rng.integers(0, 256, (5, 7, 6))), mtime=0))
+    return path
+
+
+def write_npy(path: Path) -> Path:
+    np.save(path, ROWS)
+    return path
+
+
+def write_npz(path: Path) -> Path:
+    np.savez_compressed(path, X=ROWS, y=np.arange(6))
+    return path
+
+
+def write_csr(path: Path) -> Path:
+    from scipy.sparse import random, save_npz
+
+    save_npz(path, random(9, 7, 0.3, "csr", dtype=np.float32, random_state=0))
+    return path
+
+
+def write_mtx(path: Path) -> Path:
+    from scipy.io import mmwrite
+    from scipy.sparse import random
+
+    mmwrite(path, random(9, 7, 0.3, "coo", random_state=0))
+    return path
+
+
+def write_csv(path: Path) -> Path:
+    lines = ["name,a,b,kind"] + [f"r{i},{i},{i / 3},{'xy'[i % 2]}" for i in range(6)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def write_parquet(path: Path) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    columns = {"a": ROWS[:, 0], "b": ROWS[:, 1].astype(np.float64), "n": np.arange(6)}
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def write_jsonl(path: Path) -> Path:
+    texts = ["the cat sat on mats", "dogs chase cats daily", "birds sing", "mats and dogs"]
+    path.write_text(
+        "".join(json.dumps({"text": t, "kind": i % 2}) + "\n" for i, t in enumerate(texts))
+    )
+    return path
+
+
+def write_wav(path: Path, *, seconds: float = 0.3, rate: int = 8000) -> Path:
+    from scipy.io import wavfile
+
+    t = np.arange(int(seconds * rate)) / rate
+    wavfile.write(path, rate, (8000 * np.sin(2 * np.pi * 700 * t * (1 + t))).astype(np.int16))
+    return path
+
+
+def write_image(path: Path, *, size: tuple[int, int] = (9, 7), colour: bool = True) -> Path:
+    from PIL import Image
+
+    shape = (size[1], size[0], 3) if colour else (size[1], size[0])
+    Image.fromarray(rng.integers(0, 256, shape).astype(np.uint8)).save(path)
+    return path
+
+
+def write_imzml(path: Path, *, mode: str = "processed") -> Path:
+    from pyimzml.ImzMLWriter import ImzMLWriter
+
+    generator = np.random.default_rng(1)
+    axis = np.sort(generator.uniform(60, 990, 40))
+    with ImzMLWriter(str(path.with_suffix("")), mode=mode) as writer:
+        for x in range(1, 4):
+            for y in range(1, 3):
+                mz = axis if mode == "continuous" else np.sort(generator.uniform(40, 1010, 30))
+                writer.addSpectrum(mz, generator.random(mz.size) * 100, (x, y, 1))
+    return path
+
+
+def write_tar(path: Path) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in (("a/1.txt", b"one"), ("a/2.txt", b"two")):
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path

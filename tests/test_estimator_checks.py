@@ -1,0 +1,18 @@
+"""scikit-learn's own contract for estimators."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from selfview import SelfView
+
+EXPECTED_FAILURES = {
+    "check_dtype_object": "arrays of objects are refused, also those that hold numbers",
+}
+
+
+@parametrize_with_checks(
+    [SelfView(n_components=2, n_prototypes=5, epochs=2, random_state=0, verbose=0)],
+    expected_failed_checks=lambda _: EXPECTED_FAILURES,
+)
+def test_scikit_learns_estimator_check(estimator, check, recwarn):
+    check(estimator)
+    assert not [w for w in recwarn if issubclass(w.category, DeprecationWarning)]

@@ -1,0 +1,93 @@
+"""The rooms of the code: imports go one way, and heavy ones come late."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import selfview
+
+SOURCE = Path(selfview.__file__).parent
+
+# Left to right: a room may import only from rooms before it.
+ORDER = (
+    *("errors", "parameters", "rows", "devices", "health", "progress"),
+    *("views", "targets", "losses", "networks", "training", "checkpoint", "distributed"),
+    *("storage", "estimator", "method", "baselines", "evaluation"),
+    *("runs", "compare", "paper", "report", "cli", "__main__"),
+)
+STRANGERS = {"views", "targets", "losses", "networks", "training"}
+LEARNING = (*STRANGERS, "estimator", "method", "baselines")
+# `load` rebuilds a model from its description, for which it needs the estimator's types.
+LATE = {("storage", "estimator")}
+
+
+def imports(path):
+    """Rooms of selfview that a file imports, at its top or anywhere."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module == "selfview":
+            yield from (alias.name for alias in node.names if alias.name in ORDER)
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("selfview."):
+            yield node.module.split(".")[1]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names if alias.name.startswith("selfview.")]
+            yield from (name.split(".")[1] for name in names)
+
+
+def room(path):
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
+
+
+EDGES = {
+    (room(path), to)
+    for path in SOURCE.rglob("*.py")
+    for to in imports(path)
+    if room(path) != "__init__" and room(path) != to
+}
+
+
+def test_the_rules_see_the_imports():
+    assert ("method", "estimator") in EDGES
+    assert ("method", "views") in EDGES
+
+
+def test_imports_go_left_to_right_only():
+    wrong = {
+        (a, b)
+        for a, b in EDGES - LATE
+        if b != "data" and a != "data" and ORDER.index(b) > ORDER.index(a)
+    }
+    assert not wrong
+
+
+def test_the_methods_parts_do_not_know_each_other():
+    assert not {(a, b) for a, b in EDGES if a in STRANGERS and b in STRANGERS}
+
+
+def test_learning_code_never_imports_data_or_evaluation():
+    assert not {(a, b) for a, b in EDGES if a in LEARNING and b in ("data", "evaluation")}
+
+
+def test_data_imports_nothing_of_learning():
+    assert not {(a, b) for a, b in EDGES if a == "data" and b not in ("errors", "parameters")}
+
+
+def test_evaluation_never_sees_a_model():
+    models = {"estimator", "method", "baselines", "networks", "storage"}
+    assert not {(a, b) for a, b in EDGES if a == "evaluation" and b in models}
+
+
+def test_the_report_never_imports_torch():
+    for path in (SOURCE / "report").rglob("*.py"):
+        assert "torch" not in path.read_text()
+
+
+def test_import_selfview_and_help_load_no_torch():
+    code = "import sys, selfview, selfview.cli; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_public_names_resolve():
+    for name in selfview.__all__:
+        assert getattr(selfview, name) is not None

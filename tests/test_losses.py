@@ -1,0 +1,48 @@
+"""The swapped loss: closed form, finite differences, and where gradients may not go."""
+
+import torch
+from torch.distributions import Categorical, kl_divergence
+
+from selfview.losses import kl, swapped_kl
+
+
+def some(batch=6, k=5, seed=0):
+    return torch.randn(batch, k, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def test_kl_equals_torch_distributions():
+    q, o = torch.softmax(some(seed=1), 1), some(seed=2)
+    expected = kl_divergence(Categorical(probs=q), Categorical(logits=o)).mean()
+    torch.testing.assert_close(kl(q, o), expected)
+
+
+def test_kl_of_a_distribution_to_itself_is_zero_also_for_one_hot_targets():
+    one_hot = torch.eye(4, dtype=torch.float64)
+    assert kl(one_hot, 1e3 * one_hot).item() == 0.0
+    o = some()
+    assert abs(kl(torch.softmax(o, 1), o).item()) < 1e-12
+
+
+def test_gradient_by_finite_differences():
+    q1, q2 = torch.softmax(some(seed=1), 1), torch.softmax(some(seed=2), 1)
+    o1, o2 = some(seed=3).requires_grad_(), some(seed=4).requires_grad_()
+    assert torch.autograd.gradcheck(lambda a, b: swapped_kl(q1, a, q2, b), (o1, o2))
+
+
+def test_each_view_learns_the_target_of_the_other():
+    q1, q2 = torch.softmax(some(seed=1), 1), torch.softmax(some(seed=2), 1)
+    o1, o2 = some(seed=3).requires_grad_(), some(seed=4)
+    (gradient,) = torch.autograd.grad(swapped_kl(q1, o1, q2, o2), o1)
+    torch.testing.assert_close(gradient, (torch.softmax(o1, 1) - q2) / len(q2))
+
+
+def test_no_gradient_reaches_the_targets():
+    q = torch.softmax(some(), 1).requires_grad_()
+    o = some(seed=1).requires_grad_()
+    _, to_q = torch.autograd.grad(kl(q, o), (o, q), allow_unused=True)
+    assert to_q is None
+
+
+def test_half_precision_logits_give_a_float32_loss():
+    q, o = torch.softmax(some(), 1).float(), some(seed=1).bfloat16()
+    assert kl(q, o).dtype == torch.float32

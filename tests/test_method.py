@@ -1,0 +1,423 @@
+"""SelfView end to end: inputs, laws, errors, and what it promises."""
+
+import math
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from torch import nn
+
+from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning
+from selfview.estimator import AUTO_STEPS
+from selfview.method import TEXT_RATIO
+from selfview.rows import as_rows
+from selfview.training import n_batches
+
+# A few steps teach nothing, and a run says so; here that is meant.
+pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
+
+
+def small(**kwargs):
+    """A model that learns in a blink."""
+    given = dict(n_components=3, n_prototypes=8, epochs=3, random_state=0, verbose=0)
+    return SelfView(**given | kwargs)
+
+
+def same_weights(a, b):
+    states = a.network_.state_dict(), b.network_.state_dict()
+    return all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
+# -- the same seed, the same bits -----------------------------------------------------------------
+
+
+def test_same_seed_same_bits_other_seed_other_bits(blobs):
+    X, _ = blobs
+    assert same_weights(small().fit(X), small().fit(X))
+    assert not same_weights(small().fit(X), small(random_state=1).fit(X))
+
+
+def test_the_callers_random_state_neither_matters_nor_changes(blobs):
+    X, _ = blobs
+    torch.manual_seed(5)
+    first = small().fit(X)
+    state = torch.get_rng_state()
+    second = small().fit(X)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert same_weights(first, second)
+
+
+def test_labels_can_not_reach_fit(blobs, rng):
+    X, y = blobs
+    assert same_weights(small().fit(X, y), small().fit(X, rng.permutation(y)))
+
+
+def test_the_container_of_the_rows_changes_nothing(blobs):
+    X, _ = blobs
+    expected = small().fit(X)
+    for other in (X.astype(np.float64), torch.tensor(X), sp.csr_array(X), pd.DataFrame(X)):
+        assert same_weights(expected, small().fit(other))
+
+
+def test_a_dropout_encoder_is_repeatable_too(blobs):
+    X, _ = blobs
+    own = nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Dropout(0.3), nn.Linear(32, 4))
+    assert same_weights(small(encoder=own).fit(X), small(encoder=own).fit(X))
+
+
+# -- transform ------------------------------------------------------------------------------------
+
+
+def test_a_rows_embedding_does_not_depend_on_the_rows_beside_it(blobs):
+    X, _ = blobs
+    model = small().fit(X)
+    Z = model.transform(X)
+    for i in (0, 17, 239):
+        alone = model.transform(X[i : i + 1])[0]
+        assert np.linalg.norm(alone - Z[i]) <= 1e-5 * np.linalg.norm(Z[i])
+
+
+def test_transform_in_pieces_equals_transform_at_once(blobs):
+    X, _ = blobs
+    model = small().fit(X)
+    many = np.tile(X, (40, 1))  # more rows than one piece
+    np.testing.assert_allclose(model.transform(many)[-240:], model.transform(X), rtol=1e-5)
+
+
+def test_probabilities_are_distributions_over_the_prototypes(blobs):
+    X, _ = blobs
+    p = small().fit(X).predict_proba(X)
+    assert p.shape == (240, 8)
+    np.testing.assert_allclose(p.sum(1), 1, rtol=1e-5)
+    assert (p >= 0).all()
+
+
+def test_transform_changes_nothing_in_the_model(blobs):
+    X, _ = blobs
+    model = small().fit(X)
+    before = {k: v.clone() for k, v in model.network_.state_dict().items()}
+    model.transform(X)
+    model.predict_proba(X)
+    assert all(torch.equal(v, before[k]) for k, v in model.network_.state_dict().items())
+
+
+# -- parameters -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("views", ["adversarial", "random", "random+adversarial", "none"])
+@pytest.mark.parametrize("batch_norm", ["both", "encoder", "head", "none"])
+def test_all_views_and_places_of_batch_norm_learn(blobs, views, batch_norm):
+    X, _ = blobs
+    model = small(views=views, batch_norm=batch_norm).fit(X)
+    assert np.isfinite(model.transform(X)).all()
+    norms = [n for n, m in model.network_.named_modules() if isinstance(m, nn.BatchNorm1d)]
+    assert any(n.startswith("encoder") for n in norms) == (batch_norm in ("both", "encoder"))
+    assert any(n.startswith("head") for n in norms) == (batch_norm in ("both", "head"))
+
+
+@pytest.mark.parametrize("k", [2, 3, 1000, 3000])
+def test_any_number_of_prototypes_works(blobs, k):
+    X, _ = blobs
+    model = small(n_prototypes=k, epochs=1).fit(X[:60])
+    assert model.predict_proba(X[:5]).shape == (5, k)
+
+
+@pytest.mark.parametrize(("n", "batch_size"), [(2, 256), (5, 2), (33, 32), (257, 256), (7, 3)])
+def test_batches_smaller_than_k_and_odd_rests_work(rng, n, batch_size):
+    X = rng.normal(size=(n, 4))
+    model = small(n_prototypes=50, batch_size=batch_size).fit(X)
+    assert np.isfinite(model.transform(X)).all()
+
+
+def test_a_constant_temperature_stays_constant(blobs):
+    X, _ = blobs
+    history = small(temperature=0.4).fit(X).history_
+    assert {row["temperature"] for row in history} == {0.4}
+
+
+def test_the_adaptive_temperature_brings_the_entropy_to_its_target(blobs):
+    X, _ = blobs
+    own = nn.Sequential(nn.Linear(12, 32), nn.ReLU(), nn.Linear(32, 4))
+    aims = (math.log(20) / 2, 2.5)
+    models = [
+        small(encoder=own, n_prototypes=20, epochs=60, warmup=5, target_entropy=aim).fit(X)
+        for aim in aims
+    ]
+    for model, aim in zip(models, aims, strict=True):
+        assert abs(model.history_[-1]["entropy"] - aim) < 0.35
+
+
+def test_auto_epochs_are_a_budget_of_steps(rng):
+    few, many = (as_rows(rng.normal(size=(n, 2))) for n in (300, 30_000))
+    epochs = [small(epochs="auto")._run(rows).epochs for rows in (few, many)]
+    steps = [epochs[0] * n_batches(300, 256), epochs[1] * n_batches(30_000, 256)]
+    assert steps[0] == AUTO_STEPS
+    assert AUTO_STEPS <= steps[1] < AUTO_STEPS + 118
+
+
+def test_auto_epsilon_is_the_papers_rule(blobs, rng):
+    X, _ = blobs
+    norm = np.linalg.norm(X, axis=1).mean()
+    assert small(epochs=1).fit(X).epsilon_ == pytest.approx(norm / 5, rel=1e-5)
+    text = sp.random(200, 300, density=0.03, format="csr", rng=rng)
+    norm = np.sqrt(text.multiply(text).sum(1)).mean()
+    assert small(epochs=1).fit(text).epsilon_ == pytest.approx(TEXT_RATIO * norm, rel=1e-5)
+    assert small(epochs=1, epsilon=3).fit(X).epsilon_ == 3.0
+    assert pytest.approx(20 / math.sqrt(2000)) == TEXT_RATIO
+
+
+def test_the_learning_rate_drops_after_a_fifth_of_the_epochs(blobs):
+    X, _ = blobs
+    model = small().fit(X[:40]).set_params(epochs=50)
+    run = model._run(as_rows(X))
+    (phase,) = model._phases(model.network_, run)
+    assert phase.learning_rate(9.9) == pytest.approx(5e-4)
+    assert phase.learning_rate(10.0) == pytest.approx(1e-4)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (dict(n_components=0), "n_components must be an integer of at least 1, got 0"),
+        (dict(n_prototypes=1), "n_prototypes must be an integer of at least 2, got 1"),
+        (dict(epochs=0), "epochs must be an integer of at least 1, got 0"),
+        (dict(epochs=1.5), "epochs must be an integer of at least 1, got 1.5"),
+        (dict(batch_size=1), "batch_size must be an integer of at least 2, got 1"),
+        (dict(epsilon=-1.0), "epsilon must be positive and finite, got -1.0"),
+        (dict(epsilon=math.nan), "epsilon must be positive and finite, got nan"),
+        (dict(epsilon="big"), "epsilon must be 'auto' or a positive number, got 'big'"),
+        (dict(xi=0), "xi must be positive and finite, got 0"),
+        (dict(learning_rate=-1e-3), "learning_rate must be positive and finite, got -0.001"),
+        (dict(temperature=0), "temperature must be positive and finite, got 0"),
+        (dict(temperature="warm"), "temperature must be 'adaptive' or a positive number"),
+        (dict(target_entropy=9.0), r"not be above log\(n_prototypes\) = 2.079, got 9.0"),
+        (dict(warmup=-1), "warmup must be positive and finite, got -1"),
+        (dict(sinkhorn_iterations=0), "sinkhorn_iterations must be an integer of at least 1"),
+        (dict(views="mirror"), "views must be one of 'adversarial', 'random', .*got 'mirror'"),
+        (dict(batch_norm=True), "batch_norm must be one of 'both', .*got True"),
+        (dict(encoder="resnet"), "encoder must be one of 'auto', 'mlp', 'cnn', .*got 'resnet'"),
+        (dict(encoder="cnn"), "encoder='cnn' needs images"),
+        (dict(precision="float16"), "precision must be one of .* got 'float16'"),
+        (dict(device="tpu9"), "device must be 'auto', 'cpu' or one that torch has here"),
+        (dict(recipe="soup"), "recipe must be one of 'paper', got 'soup'"),
+        (dict(random_state="zero"), "random_state must be an integer"),
+        (dict(verbose="loud"), "verbose must be an integer"),
+    ],
+)
+def test_a_wrong_parameter_is_named_with_its_value_and_nothing_is_half_done(blobs, wrong, message):
+    X, _ = blobs
+    model = small(**wrong)
+    with pytest.raises(InputError, match=message):
+        model.fit(X)
+    assert not [name for name in vars(model) if name.endswith("_")]
+
+
+# -- bad input ------------------------------------------------------------------------------------
+
+
+def test_nan_is_named_at_fit_and_at_transform(blobs):
+    X, _ = blobs
+    bad = X.copy()
+    bad[7, 3] = np.nan
+    with pytest.raises(InputError, match="NaN at row 7, column 3"):
+        small().fit(bad)
+    model = small().fit(X)
+    with pytest.raises(InputError, match="NaN at row 7, column 3"):
+        model.transform(bad)
+
+
+def test_one_row_is_too_few():
+    with pytest.raises(InputError, match="at least 2 rows"):
+        small().fit(np.zeros((1, 4)))
+
+
+def test_another_number_of_features_is_refused(blobs):
+    X, _ = blobs
+    model = small().fit(X)
+    with pytest.raises(InputError, match="X has 11 features, but SelfView is expecting 12"):
+        model.transform(X[:, :11])
+    with pytest.raises(InputError, match=r"rows of shape \(3, 4\), but SelfView was fitted on"):
+        model.transform(X.reshape(-1, 3, 4))
+
+
+@pytest.mark.parametrize("use", ["transform", "predict_proba"])
+def test_use_before_fit_is_an_error_of_both_kinds(blobs, use):
+    with pytest.raises(NotFittedError, match="not fitted yet") as caught:
+        getattr(small(), use)(blobs[0])
+    assert isinstance(caught.value, InputError)
+    assert not hasattr(small(), "epsilon_")
+
+
+def test_equal_rows_warn_that_there_is_nothing_to_learn():
+    with pytest.warns(SelfViewWarning, match="nothing to learn"):
+        model = small().fit(np.ones((20, 4)))
+    assert np.isfinite(model.transform(np.ones((2, 4)))).all()
+
+
+def test_zero_rows_in_sparse_input_are_allowed(rng):
+    X = sp.random(100, 40, density=0.1, format="lil", rng=rng)
+    X[::7] = 0
+    model = small().fit(X.tocsr())
+    assert np.isfinite(model.transform(sp.csr_array((3, 40)))).all()
+
+
+def test_a_failed_refit_leaves_the_fitted_model_as_it_was(blobs):
+    X, _ = blobs
+    model = small().fit(X)
+    Z = model.transform(X)
+    with pytest.raises(InputError):
+        model.fit(np.full((20, 5), np.nan))
+    np.testing.assert_array_equal(model.transform(X), Z)
+
+
+# -- other encoders and shapes --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(3, 12, 12), (12, 12), (1, 9, 14)])
+def test_images_are_learned_by_the_cnn(rng, shape):
+    X = rng.random((24, *shape))
+    model = small(epochs=1, batch_size=12).fit(X)
+    assert any(isinstance(m, nn.Conv2d) for m in model.network_.modules())
+    assert model.transform(X).shape == (24, 3)
+    assert model.n_features_in_ == math.prod(shape)
+
+
+def test_images_can_be_given_to_the_mlp(rng):
+    X = rng.random((24, 3, 8, 8))
+    model = small(epochs=1, encoder="mlp").fit(X)
+    assert not any(isinstance(m, nn.Conv2d) for m in model.network_.modules())
+    assert model.transform(X).shape == (24, 3)
+
+
+def test_an_own_encoder_decides_the_size_and_is_not_changed(blobs):
+    X, _ = blobs
+    own = nn.Sequential(nn.Linear(12, 16), nn.Tanh(), nn.Linear(16, 6))
+    before = own[0].weight.detach().clone()
+    model = small(encoder=own).fit(X)
+    assert model.transform(X).shape == (240, 6)
+    assert model.embedding_dim_ == 6
+    assert torch.equal(own[0].weight, before)
+    assert not torch.equal(model.network_.encoder[0].weight, before)
+
+
+# -- scikit-learn ---------------------------------------------------------------------------------
+
+
+def test_partial_fit_goes_on_training(blobs):
+    X, _ = blobs
+    model = small(epochs=5).fit(X)
+    weights = model.network_.state_dict()["encoder.1.weight"].clone()
+    model.partial_fit(X)
+    assert len(model.history_) == 6
+    assert model.history_[-1]["epoch"] == 6
+    assert not torch.equal(model.network_.state_dict()["encoder.1.weight"], weights)
+
+
+def test_partial_fit_from_the_start_equals_fit(blobs):
+    X, _ = blobs
+    by_parts = small(epochs=3)
+    for _ in range(3):
+        by_parts.partial_fit(X)
+    assert same_weights(by_parts, small(epochs=3).fit(X))
+
+
+def test_partial_fit_refuses_other_features(blobs):
+    X, _ = blobs
+    model = small().fit(X)
+    with pytest.raises(InputError, match="12 features"):
+        model.partial_fit(X[:, :5])
+
+
+def test_names_of_a_data_frame_are_kept_and_checked(blobs):
+    X, _ = blobs
+    frame = pd.DataFrame(X, columns=[f"gene {i}" for i in range(12)])
+    model = small().fit(frame)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(frame.rename(columns={"gene 0": "gene X"}))
+    assert model.get_feature_names_out().tolist() == ["selfview0", "selfview1", "selfview2"]
+    out = model.set_output(transform="pandas").transform(frame)
+    assert list(out.columns) == ["selfview0", "selfview1", "selfview2"]
+
+
+def test_pipeline_and_grid_search(blobs):
+    X, y = blobs
+    pipeline = make_pipeline(small(epochs=10), LogisticRegression())
+    search = GridSearchCV(pipeline, {"selfview__n_components": [2, 4]}, cv=2).fit(X, y)
+    assert search.best_score_ > 0.9
+
+
+def test_clone_and_pickle(blobs):
+    X, _ = blobs
+    model = small().fit(X)
+    again = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    assert same_weights(clone(model).fit(X), model)
+    again.partial_fit(X)
+    assert len(again.history_) == 4
+
+
+# -- what a run says of itself --------------------------------------------------------------------
+
+
+def test_history_has_a_row_an_epoch(blobs):
+    history = small().fit(blobs[0]).history_
+    assert [row["epoch"] for row in history] == [1, 2, 3]
+    expected = {"loss", "loss_over_log_k", "entropy", "temperature", "marginal_error", "seconds"}
+    assert expected <= set(history[0])
+
+
+def test_a_sound_run_is_called_healthy(blobs):
+    health = small(epochs=30).fit(blobs[0]).health_
+    assert health["healthy"], health
+    assert {"loss_over_log_k", "prototype_use", "effective_rank", "marginal_error"} <= set(health)
+    assert "healthy" in health["verdict"]
+
+
+def test_a_collapsed_run_warns_with_what_to_change(blobs):
+    class Point(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.zeros(1))
+
+        def forward(self, x):
+            return (0 * x[:, :1] + self.weight).expand(-1, 3) * torch.ones(3)
+
+    with pytest.warns(CollapseWarning, match="collapsed: the embedding fills 1.0 of 3.*Lower eps"):
+        model = small(encoder=Point()).fit(blobs[0])
+    assert not model.health_["healthy"]
+
+
+def test_silent_at_verbose_0_and_plain_lines_without_a_terminal(blobs, capfd):
+    small().fit(blobs[0])
+    assert capfd.readouterr() == ("", "")
+    small(verbose=1).fit(blobs[0])
+    out, err = capfd.readouterr()
+    assert out == ""
+    first, *lines = err.splitlines()
+    assert "240 rows of 12" in first
+    assert "3 epochs" in first
+    assert "epsilon" in first
+    assert len(lines) == 3
+    assert all(word in lines[0] for word in ("epoch 1/3", "loss/log k", "entropy", "temperature"))
+
+
+def test_bfloat16_is_close_to_float32(rng):
+    X = rng.normal(size=(16, 8)).astype(np.float32)
+    own = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SelfViewWarning)
+        full, half = (
+            small(encoder=own, precision=p, epochs=1).fit(X) for p in ("float32", "bfloat16")
+        )
+    assert half.history_[0]["loss"] == pytest.approx(full.history_[0]["loss"], rel=0.1, abs=0.02)
+    assert all(p.dtype == torch.float32 for p in half.network_.parameters())

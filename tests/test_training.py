@@ -1,0 +1,109 @@
+"""The loop: every row once an epoch, seeded by position, and stopped when numbers end."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+
+from selfview.training import Phase, TrainingError, adam, batches, step_seed, train
+
+
+@given(n=st.integers(2, 700), size=st.integers(2, 300), seed=st.integers(0, 9))
+def test_an_epoch_takes_every_row_once_in_even_batches(n, size, seed):
+    parts = batches(n, size, seed, epoch=3)
+    assert sorted(np.concatenate(parts).tolist()) == list(range(n))
+    lengths = [len(part) for part in parts]
+    assert max(lengths) <= max(size, 3)
+    assert min(lengths) >= 2
+    assert max(lengths) - min(lengths) <= 1
+
+
+def test_order_depends_on_seed_and_epoch_alone():
+    def order(seed, epoch):
+        return np.concatenate(batches(100, 10, seed, epoch)).tolist()
+
+    assert order(1, 2) == order(1, 2)
+    assert len({tuple(order(s, e)) for s in range(3) for e in range(3)}) == 9
+
+
+def test_every_step_draws_its_own_numbers():
+    assert len({step_seed(s, e, i) for s in range(5) for e in range(5) for i in range(5)}) == 125
+
+
+def regression(learning_rate=0.1, broken=False):
+    torch.manual_seed(0)
+    model, X = nn.Linear(3, 1), torch.randn(64, 3)
+    y = X.sum(1, keepdim=True)
+    data = torch.cat([X, y], 1)
+
+    def loss(step):
+        x, target = step.batch[:, :3], step.batch[:, 3:]
+        value = (model(x) - target).square().mean()
+        return (value * float("nan") if broken and step.epoch >= 1 else value), {"seen": len(x)}
+
+    phase = Phase("error", list(model.parameters()), loss, lambda epoch: learning_rate)
+
+    def run(epochs):
+        return train(
+            [phase],
+            [adam(phase)],
+            lambda index: data[torch.from_numpy(index)],
+            64,
+            epochs=epochs,
+            batch_size=16,
+            seed=0,
+            device=torch.device("cpu"),
+        )
+
+    return model, run
+
+
+def test_it_learns_and_reports_an_epoch_a_row():
+    model, run = regression()
+    rows = list(run(range(60)))
+    assert [row["epoch"] for row in rows] == list(range(1, 61))
+    assert rows[-1]["error"] < 1e-3 * rows[0]["error"]
+    assert rows[0]["seen"] == 16
+    torch.testing.assert_close(model.weight.detach(), torch.ones(1, 3), atol=0.02, rtol=0)
+
+
+def test_no_gradients_are_left_behind():
+    model, run = regression()
+    list(run(range(1)))
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_a_loss_that_is_not_finite_stops_with_the_epoch_and_a_remedy():
+    model, run = regression(broken=True)
+    steps = run(range(5))
+    next(steps)
+    before = model.weight.detach().clone()
+    with pytest.raises(TrainingError, match=r"error became nan in epoch 2\. Lower learning_rate"):
+        next(steps)
+    assert torch.equal(model.weight, before)
+
+
+def test_the_learning_rate_follows_its_schedule():
+    seen = []
+    model, _ = regression()
+    phase = Phase(
+        "error",
+        list(model.parameters()),
+        lambda step: (model(step.batch).sum(), {}),
+        lambda epoch: seen.append(epoch) or 0.1,
+    )
+    list(
+        train(
+            [phase],
+            [adam(phase)],
+            lambda index: torch.zeros(len(index), 3),
+            8,
+            epochs=range(2),
+            batch_size=4,
+            seed=0,
+            device=torch.device("cpu"),
+        )
+    )
+    assert seen[1:] == [0.0, 0.5, 1.0, 1.5]
