@@ -77,16 +77,14 @@ def cnn_encoder(shape: Sequence[int], n_components: int, batch_norm: bool = True
     return nn.Sequential(*layers)
 
 
-def mlp_decoder(
-    n_components: int, shape: Sequence[int], batch_norm: bool = True
-) -> nn.Sequential:
+def mlp_decoder(n_components: int, shape: Sequence[int], batch_norm: bool = True) -> nn.Sequential:
     """The mirror of `mlp_encoder`: n_components-1024-1024-n_features, as rows of `shape`."""
     layers = perceptron([n_components, 1024, 1024, math.prod(shape)], batch_norm)
     return nn.Sequential(*layers, nn.Unflatten(1, tuple(shape)))
 
 
 def cnn_decoder(n_components: int, shape: Sequence[int], batch_norm: bool = True) -> nn.Sequential:
-    """The mirror of `cnn_encoder`: a linear layer and transposed convolutions, to `shape` exactly."""
+    """The mirror of `cnn_encoder`: linear, then transposed convolutions, to `shape` exactly."""
     plan = convolutions(shape)
     filters, _, sides = plan[-1]
     layers: list[nn.Module] = [

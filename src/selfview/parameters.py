@@ -46,7 +46,7 @@ def one_of(name: str, value: Any, options: Sequence[str]) -> str:
 
 def share(name: str, value: Any) -> float:
     """`value` if it is a number between 0 and 1, and neither."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < value < 1:
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
         raise InputError(f"{name} must be between 0 and 1, got {value!r}")
     return float(value)
 

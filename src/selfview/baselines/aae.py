@@ -74,7 +74,7 @@ class AdversarialAutoEncoder(AutoEncoder):
     ['discriminator', 'epoch', 'generator', 'reconstruction', 'seconds']
     """
 
-    def _network(self, run: Run) -> nn.Module:
+    def _network(self, run: Run) -> AdversarialNetwork:
         encoder = self._encoder(run)
         dim = self._embedding_dim(encoder, run)
         return AdversarialNetwork(scale_of(run), encoder, self._decoder(dim, run), dim)

@@ -18,6 +18,7 @@ from torch.nn import functional
 from selfview import networks, parameters
 from selfview.baselines.learned import Learned
 from selfview.estimator import Run
+from selfview.networks import EncodingNetwork
 from selfview.training import Phase, Step, dropping_rate
 
 CORRUPTIONS = ("masking", "gaussian")
@@ -82,8 +83,10 @@ class Scale(nn.Module):
         return x / self.value
 
 
-class EncoderDecoder(nn.Module):
+class EncoderDecoder(EncodingNetwork):
     """`encoder`: rows to embedding. `decoder`: embedding to rows, divided by the scale."""
+
+    encoder: nn.Sequential
 
     def __init__(self, scale: float, encoder: nn.Module, decoder: nn.Module) -> None:
         super().__init__()
@@ -91,8 +94,10 @@ class EncoderDecoder(nn.Module):
         self.decoder = decoder
 
     @property
-    def scale(self) -> Any:
-        return self.encoder[0]
+    def scale(self) -> Scale:
+        scale = self.encoder[0]
+        assert isinstance(scale, Scale)
+        return scale
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -145,12 +150,12 @@ class AutoEncoder(Learned):
         network = self._fitted_network()
 
         def rebuild(x: Tensor) -> Tensor:
-            rebuilt: Tensor = network.decoder(network.encoder(x))
-            return rebuilt.flatten(1) * network.scale.value
+            rebuilt: Tensor = network.decoder(network.encoder(x)) * network.scale.value
+            return rebuilt.flatten(1)
 
         return self._apply(rebuild, X, self.n_features_in_).reshape(-1, *self.shape_in_)
 
-    def _network(self, run: Run) -> nn.Module:
+    def _network(self, run: Run) -> EncoderDecoder:
         encoder = self._encoder(run)
         dim = self._embedding_dim(encoder, run)
         return EncoderDecoder(scale_of(run), encoder, self._decoder(dim, run))
@@ -217,7 +222,7 @@ class SparseAutoEncoder(AutoEncoder):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         parameters.share("target_activation", self.target_activation)
-        parameters.not_negative("penalty", self.penalty)
+        parameters.positive("penalty", self.penalty)
 
     def _encoder(self, run: Run) -> nn.Module:
         return nn.Sequential(super()._encoder(run), nn.Sigmoid())

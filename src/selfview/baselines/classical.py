@@ -103,7 +103,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def _matrix(self, rows: Rows) -> Matrix:
         matrix = as_matrix(rows)
-        return matrix.toarray() if sp.issparse(matrix) and not self.sparse else matrix
+        return matrix if self.sparse or isinstance(matrix, np.ndarray) else matrix.toarray()
 
     def _become(self, shape_in: tuple[int, ...], arrays: Mapping[str, Array]) -> None:
         self.shape_in_ = shape_in
@@ -153,7 +153,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         meta = {
             "class": type(self).__name__,
-            "parameters": storage.plain_parameters(self),  # type: ignore[arg-type]
+            "parameters": storage.plain_parameters(self),
             "shape_in": list(self.shape_in_),
             "feature_names_in": None if names is None else [str(name) for name in names],
         }
@@ -312,13 +312,7 @@ class NMF(Reducer):
 
     def _check_sign(self, X: Matrix) -> None:
         if X.min() < 0:
-            dense = X.tocoo() if sp.issparse(X) else None
-            at = int((dense.data if dense is not None else X).argmin())
-            row, column = (
-                (dense.row[at], dense.col[at])
-                if dense is not None
-                else np.unravel_index(at, X.shape)
-            )
+            row, column = np.unravel_index(int(X.argmin()), X.shape)
             raise InputError(
                 f"Negative values in data passed to NMF: {X.min():g} at row {row}, column "
                 f"{column}. Shift the features above zero, for example with "

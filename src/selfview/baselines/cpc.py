@@ -3,7 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from selfview.baselines.autoencoders import Scale, scale_of
 from selfview.baselines.learned import Learned
 from selfview.errors import InputError
 from selfview.estimator import Run
+from selfview.networks import EncodingNetwork
 from selfview.training import Phase, Step, dropping_rate
 
 SEGMENTS = 8  # of a vector
@@ -123,7 +124,7 @@ class ContextEncoder(nn.Module):
         """The code of every part: (batch, parts, width)."""
         parts = self.cut(self.scale(x))
         codes: Tensor = self.part(parts.flatten(0, 1))
-        return codes.unflatten(0, (-1, self.parts))
+        return codes.reshape(-1, self.parts, self.width)
 
     def contexts(self, codes: Tensor) -> Tensor:
         """What is known after every part: (batch, parts, dim)."""
@@ -134,8 +135,10 @@ class ContextEncoder(nn.Module):
         return self.contexts(self.codes(x)).mean(dim=1)
 
 
-class PredictiveNetwork(nn.Module):
+class PredictiveNetwork(EncodingNetwork):
     """A context encoder, and a linear prediction of the code of each part ahead."""
+
+    encoder: ContextEncoder
 
     def __init__(self, encoder: ContextEncoder, dim: int) -> None:
         super().__init__()
@@ -185,9 +188,9 @@ class CPC(Learned):
     (256, 10)
     """
 
-    encoder: ClassVar[str] = "auto"  # images stay images; there is no other choice
+    encoder = "auto"  # not a parameter: images stay images, and there is no other choice
 
-    def _network(self, run: Run) -> nn.Module:
+    def _network(self, run: Run) -> PredictiveNetwork:
         encoder = ContextEncoder(scale_of(run), run.shape, self.n_components, self.batch_norm)
         if encoder.parts < 2:
             raise InputError(

@@ -100,7 +100,7 @@ class Manifold(Reducer):
     @staticmethod
     def _kept(X: Matrix) -> dict[str, Array]:
         """The fitted rows as arrays."""
-        if not sp.issparse(X):
+        if isinstance(X, np.ndarray):
             return {"rows": X}
         return {"rows.data": X.data, "rows.indices": X.indices, "rows.indptr": X.indptr}
 
@@ -183,7 +183,7 @@ class LLE(Manifold):
         gram += ridge[:, None, None] * np.eye(near.shape[1])
         weights = np.linalg.solve(gram, np.ones((*near.shape, 1)))[..., 0]
         weights /= weights.sum(axis=1, keepdims=True)
-        return np.einsum("bk,bkl->bl", weights, embedding[near])
+        return np.asarray(np.einsum("bk,bkl->bl", weights, embedding[near]))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -226,12 +226,13 @@ class Isomap(Manifold):
             warnings.simplefilter("ignore", sp.SparseEfficiencyWarning)
             embedding = isomap.fit_transform(X)
         distances, values = isomap.dist_matrix_, isomap.kernel_pca_.eigenvalues_
+        lengths = np.sqrt(np.where(values > 0, values, np.inf))
         return {
             **self._kept(X),
             "embedding": embedding,
             "distances": distances,
             "mean_squares": np.einsum("ij,ij->j", distances, distances) / len(distances),
-            "axes": isomap.kernel_pca_.eigenvectors_ / np.sqrt(np.where(values > 0, values, np.inf)),
+            "axes": isomap.kernel_pca_.eigenvectors_ / lengths,
         }
 
     def _place(self, X: Matrix) -> Array:

@@ -60,13 +60,9 @@ class VariationalNetwork(EncoderDecoder):
         self, scale: float, encoder: nn.Module, decoder: nn.Module, dim: int, *, whole: bool
     ) -> None:
         super().__init__(scale, encoder, decoder)
-        if whole:
-            body, last, width = encoder, nn.Identity(), dim
-        else:
-            assert isinstance(encoder, nn.Sequential)
-            body, last, width = encoder[:-1], encoder[-1], encoder[-1].in_features
-        self.encoder = nn.Sequential(self.scale, body, last)
-        self.log_variance = nn.Linear(width, dim)
+        layers = [encoder, nn.Identity()] if whole else [encoder[:-1], encoder[-1]]  # type: ignore[index]
+        self.encoder = nn.Sequential(self.scale, *layers)
+        self.log_variance = nn.Linear(getattr(layers[1], "in_features", dim), dim)
 
     def posterior(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and logarithm of the variance of every row's posterior: (batch, dim) each."""
@@ -118,7 +114,7 @@ class VariationalAutoEncoder(AutoEncoder):
         if self.variance != "auto":
             parameters.positive("variance", self.variance)
 
-    def _network(self, run: Run) -> nn.Module:
+    def _network(self, run: Run) -> VariationalNetwork:
         encoder = self._encoder(run)
         dim = self._embedding_dim(encoder, run)
         decoder = self._decoder(dim, run)
