@@ -28,7 +28,7 @@ from selfview.devices import resolve_device, resolve_precision
 from selfview.errors import CollapseWarning, InputError, SelfViewWarning
 from selfview.networks import EncodingNetwork
 from selfview.progress import follow
-from selfview.rows import Rows, Summary, as_rows
+from selfview.rows import Rows, Summary, as_rows, expect_shape
 from selfview.training import Phase, adam, n_batches, own_randomness, train
 
 AUTO_STEPS = 2000  # of an "auto" fit: minutes on two cores
@@ -293,18 +293,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """`X` as rows, which must be of the shape that was fitted."""
         self._fitted_network()
         rows = as_rows(X)
-        if rows.shape == self.shape_in_:
-            return rows
-        name = type(self).__name__
-        if len(rows.shape) == len(self.shape_in_) == 1:
-            raise InputError(
-                f"X has {rows.n_features} features, but {name} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
-        raise InputError(
-            f"X has rows of shape {rows.shape}, but {name} was fitted on rows of shape "
-            f"{self.shape_in_}"
-        )
+        expect_shape(rows, self.shape_in_, type(self).__name__)
+        return rows
 
     def _fitted_network(self) -> Any:
         if not hasattr(self, "network_"):

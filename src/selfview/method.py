@@ -13,7 +13,7 @@ from selfview.losses import swapped_kl
 from selfview.networks import EncoderHead
 from selfview.rows import Rows, Summary
 from selfview.targets import adapt, entropy, marginal_error, scheduled_entropy, sinkhorn
-from selfview.training import Phase, Step
+from selfview.training import Phase, Step, dropping_rate
 from selfview.views import adversarial_step, random_step, untouched
 
 VIEWS = ("adversarial", "random", "random+adversarial", "none")
@@ -21,8 +21,6 @@ RECIPES = ("paper",)
 
 PAPER_EPOCHS = 5000
 WARMUP_SHARE = 100 / PAPER_EPOCHS  # of the epochs, for the target entropy to come down
-DROP_SHARE = 1000 / PAPER_EPOCHS  # of the epochs, before the learning rate drops
-DROP = 1e-4 / 5e-4  # what is left of it then
 DENSE_RATIO = 1 / 5  # epsilon over the mean row norm
 TEXT_RATIO = 20 / math.sqrt(2000)  # the same for tf-idf rows
 
@@ -242,9 +240,7 @@ class SelfView(Embedder):
                 "marginal_error": marginal_error(q2),
             }
 
-        def learning_rate(epoch: float) -> float:
-            return self.learning_rate * (1.0 if epoch < run.epochs * DROP_SHARE else DROP)
-
+        learning_rate = dropping_rate(self.learning_rate, run.epochs)
         return [Phase("loss", list(network.parameters()), loss, learning_rate)]
 
     def _views(self, network: EncoderHead, step: Step) -> list[Tensor]:

@@ -38,7 +38,9 @@ def mlp_encoder(n_features: int, n_components: int, batch_norm: bool = True) -> 
     )
 
 
-def convolutions(shape: Sequence[int]) -> list[tuple[int, int, tuple[int, int]]]:
+def convolutions(
+    shape: Sequence[int], stride: int = STRIDE
+) -> list[tuple[int, int, tuple[int, int]]]:
     """(filters, padding, resulting height and width) of every convolution for images of `shape`.
 
     28 x 28 pixels become 12 x 12 and 4 x 4, as in the paper. A side shorter than the kernel is
@@ -49,7 +51,7 @@ def convolutions(shape: Sequence[int]) -> list[tuple[int, int, tuple[int, int]]]
     filters = FILTERS
     while len(plan) < 2 or max(sides) > LARGEST_SIDE:
         padding = 0 if min(sides) >= KERNEL else KERNEL // 2
-        sides = [(side + 2 * padding - KERNEL) // STRIDE + 1 for side in sides]
+        sides = [(side + 2 * padding - KERNEL) // stride + 1 for side in sides]
         plan.append((filters, padding, (sides[0], sides[1])))
         filters = min(2 * filters, MAX_FILTERS)
     return plan
@@ -72,6 +74,39 @@ def cnn_encoder(shape: Sequence[int], n_components: int, batch_norm: bool = True
         channels = filters
     height, width = plan[-1][2]
     layers += [nn.Flatten(), nn.Linear(channels * height * width, n_components)]
+    return nn.Sequential(*layers)
+
+
+def mlp_decoder(n_components: int, shape: Sequence[int], batch_norm: bool = True) -> nn.Sequential:
+    """The mirror of `mlp_encoder`: n_components-1024-1024-n_features, as rows of `shape`."""
+    layers = perceptron([n_components, 1024, 1024, math.prod(shape)], batch_norm)
+    return nn.Sequential(*layers, nn.Unflatten(1, tuple(shape)))
+
+
+def cnn_decoder(n_components: int, shape: Sequence[int], batch_norm: bool = True) -> nn.Sequential:
+    """The mirror of `cnn_encoder`: linear, then transposed convolutions, to `shape` exactly."""
+    plan = convolutions(shape)
+    filters, _, sides = plan[-1]
+    layers: list[nn.Module] = [
+        nn.Linear(n_components, filters * math.prod(sides)),
+        nn.Unflatten(1, (filters, *sides)),
+    ]
+    # Each layer undoes one of the encoder's: back to the channels and sides that it started from.
+    before = [(shape[0], (shape[1], shape[2])), *((f, s) for f, _, s in plan[:-1])]
+    for (filters, padding, sides), (channels, larger) in zip(
+        reversed(plan), reversed(before), strict=True
+    ):
+        if batch_norm:
+            layers.append(nn.BatchNorm2d(filters))
+        # A strided convolution drops up to a row and a column, which have to be asked for.
+        height, width = (
+            side - ((small - 1) * STRIDE - 2 * padding + KERNEL)
+            for side, small in zip(larger, sides, strict=True)
+        )
+        layers += [
+            nn.ReLU(),
+            nn.ConvTranspose2d(filters, channels, KERNEL, STRIDE, padding, (height, width)),
+        ]
     return nn.Sequential(*layers)
 
 

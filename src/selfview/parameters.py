@@ -44,6 +44,13 @@ def one_of(name: str, value: Any, options: Sequence[str]) -> str:
     return value
 
 
+def share(name: str, value: Any) -> float:
+    """`value` if it is a number between 0 and 1, and neither."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise InputError(f"{name} must be between 0 and 1, got {value!r}")
+    return float(value)
+
+
 def seed(name: str, value: Any) -> int:
     """A number drawn from `value`: an integer, a RandomState, or None for chance."""
     try:

@@ -295,3 +295,17 @@ def _not_empty(rows: Rows) -> Rows:
             f"0 feature(s) (shape={(rows.n, *rows.shape)}) while a minimum of 1 is required."
         )
     return rows
+
+
+def expect_shape(rows: Rows, shape: tuple[int, ...], name: str) -> None:
+    """Raise unless the rows are of the `shape` that the estimator `name` was fitted on."""
+    if rows.shape == shape:
+        return
+    if len(rows.shape) == len(shape) == 1:
+        raise InputError(
+            f"X has {rows.n_features} features, but {name} is expecting {shape[0]} features as "
+            "input"
+        )
+    raise InputError(
+        f"X has rows of shape {rows.shape}, but {name} was fitted on rows of shape {shape}"
+    )

@@ -1,0 +1,61 @@
+"""The methods that SelfView is compared with, all with its surface, and raw features.
+
+>>> from selfview.baselines import PCA
+>>> PCA(n_components=2)
+PCA(n_components=2)
+
+Imported on first use: the classical ones need no network, and the command line's help needs none.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from selfview.baselines.aae import AdversarialAutoEncoder
+    from selfview.baselines.autoencoders import (
+        AutoEncoder,
+        DenoisingAutoEncoder,
+        SparseAutoEncoder,
+    )
+    from selfview.baselines.classical import NMF, PCA, Raw
+    from selfview.baselines.cpc import CPC
+    from selfview.baselines.manifolds import LLE, Isomap
+    from selfview.baselines.vae import VariationalAutoEncoder
+
+_HOMES = {
+    "PCA": "classical",
+    "NMF": "classical",
+    "LLE": "manifolds",
+    "Isomap": "manifolds",
+    "Raw": "classical",
+    "AutoEncoder": "autoencoders",
+    "SparseAutoEncoder": "autoencoders",
+    "DenoisingAutoEncoder": "autoencoders",
+    "VariationalAutoEncoder": "vae",
+    "AdversarialAutoEncoder": "aae",
+    "CPC": "cpc",
+}
+
+__all__ = [
+    "CPC",
+    "LLE",
+    "NMF",
+    "PCA",
+    "AdversarialAutoEncoder",
+    "AutoEncoder",
+    "DenoisingAutoEncoder",
+    "Isomap",
+    "Raw",
+    "SparseAutoEncoder",
+    "VariationalAutoEncoder",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'selfview.baselines' has no attribute {name!r}")
+    return getattr(import_module(f"selfview.baselines.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,282 @@
+"""The autoencoder, and its sparse and denoising variants.
+
+All reconstruct by mean squared error, relative to the mean square of the data's entries: the
+network sees rows divided by that scale, so that data in any unit learns alike.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional
+
+from selfview import networks, parameters
+from selfview.baselines.learned import Learned
+from selfview.estimator import Run
+from selfview.networks import EncodingNetwork
+from selfview.training import Phase, Step, dropping_rate
+
+CORRUPTIONS = ("masking", "gaussian")
+
+
+def kl_sparsity(activation: Tensor, target: float) -> Tensor:
+    """KL divergence of the units' mean activations from `target`, summed over the units.
+
+    Every unit is taken as a Bernoulli variable whose mean is that of its activation over the
+    batch: KL(target || mean) (Ng, "Sparse autoencoder", CS294A lecture notes, 2011).
+
+    Parameters
+    ----------
+    activation : Tensor (batch, dim)
+        Between 0 and 1.
+    target : float
+
+    Examples
+    --------
+    >>> kl_sparsity(torch.full((8, 3), 0.2), target=0.2).item()
+    0.0
+    """
+    mean = activation.mean(dim=0).clamp(1e-6, 1 - 1e-6)  # (dim,)
+    p, off = torch.tensor(target).to(mean), torch.tensor(1 - target).to(mean)
+    return (p * (p / mean).log() + off * (off / (1 - mean)).log()).sum()
+
+
+def corrupt(x: Tensor, kind: str, level: float, generator: torch.Generator) -> Tensor:
+    """`x` with a share of its entries set to zero ("masking"), or with noise added ("gaussian").
+
+    Parameters
+    ----------
+    x : Tensor (batch, *shape)
+    kind : {"masking", "gaussian"}
+    level : float
+        Probability that an entry is zeroed, or the noise's standard deviation.
+    generator : torch.Generator
+
+    Examples
+    --------
+    >>> x = torch.ones(1, 1000)
+    >>> bool(corrupt(x, "masking", 0.25, torch.Generator().manual_seed(0)).mean() < 0.8)
+    True
+    """
+    if kind == "masking":
+        draw = torch.rand(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+        return x * (draw >= level)
+    noise = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+    return x + level * noise
+
+
+class Scale(nn.Module):
+    """Division by a constant; a buffer, so that it is saved with the weights."""
+
+    value: Tensor
+
+    def __init__(self, value: float) -> None:
+        super().__init__()
+        self.register_buffer("value", torch.tensor(value, dtype=torch.float32))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x / self.value
+
+
+class EncoderDecoder(EncodingNetwork):
+    """`encoder`: rows to embedding. `decoder`: embedding to rows, divided by the scale."""
+
+    encoder: nn.Sequential
+
+    def __init__(self, scale: float, encoder: nn.Module, decoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(Scale(scale), encoder)
+        self.decoder = decoder
+
+    @property
+    def scale(self) -> Scale:
+        scale = self.encoder[0]
+        assert isinstance(scale, Scale)
+        return scale
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class AutoEncoder(Learned):
+    """An embedding from which a decoder, the encoder's mirror, rebuilds the rows [1]_.
+
+    Parameters
+    ----------
+    n_components : int
+        Length of the embedding. With an own `encoder`, its output decides.
+    encoder : {"auto", "mlp", "cnn"} or nn.Module
+        As in `SelfView`. The decoder of an own encoder is the perceptron's mirror.
+    batch_norm : bool
+        Whether batch norm stands after every hidden layer, in encoder and decoder.
+    epochs, batch_size, learning_rate, precision, device, random_state, checkpoint, verbose
+        As in `SelfView`.
+
+    Attributes
+    ----------
+    embedding_dim_, n_features_in_, epochs_, history_, health_
+        As in `SelfView`.
+
+    References
+    ----------
+    .. [1] Hinton, Salakhutdinov, "Reducing the dimensionality of data with neural networks",
+       Science 313, 2006. Trained here from random weights, without layer-wise pretraining.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = AutoEncoder(n_components=10, epochs=2, random_state=0, verbose=0)
+    >>> model.fit_transform(X).shape
+    (1797, 10)
+    """
+
+    encoder: str | nn.Module = "auto"
+
+    def reconstruct(self, X: Any) -> NDArray[np.float32]:
+        """Rows as the decoder rebuilds them from their embeddings.
+
+        Parameters
+        ----------
+        X : rows as in `fit`
+
+        Returns
+        -------
+        ndarray of the shape of `X`
+        """
+        network = self._fitted_network()
+
+        def rebuild(x: Tensor) -> Tensor:
+            rebuilt: Tensor = network.decoder(network.encoder(x)) * network.scale.value
+            return rebuilt.flatten(1)
+
+        return self._apply(rebuild, X, self.n_features_in_).reshape(-1, *self.shape_in_)
+
+    def _network(self, run: Run) -> EncoderDecoder:
+        encoder = self._encoder(run)
+        dim = self._embedding_dim(encoder, run)
+        return EncoderDecoder(scale_of(run), encoder, self._decoder(dim, run))
+
+    def _encoder(self, run: Run) -> nn.Module:
+        return networks.make_encoder(self.encoder, run.shape, self.n_components, self.batch_norm)
+
+    def _decoder(self, dim: int, run: Run) -> nn.Module:
+        convolutional = len(run.shape) == 3 and self.encoder in ("auto", "cnn")
+        make = networks.cnn_decoder if convolutional else networks.mlp_decoder
+        return make(dim, run.shape, self.batch_norm)
+
+    def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
+        def loss(step: Step) -> tuple[Tensor, Mapping[str, float]]:
+            return self._loss(network, step)
+
+        rate = dropping_rate(self.learning_rate, run.epochs)
+        return [Phase("loss", list(network.parameters()), loss, rate)]
+
+    def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
+        rebuilt = network.decoder(network.encoder(step.batch))
+        return functional.mse_loss(rebuilt.float(), network.scale(step.batch)), {}
+
+
+def scale_of(run: Run) -> float:
+    """Root mean square of the data's entries, near enough; 1 for rows that are all zero."""
+    return run.summary.mean_norm / math.sqrt(math.prod(run.shape)) or 1.0
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SparseAutoEncoder(AutoEncoder):
+    """An autoencoder whose units are active for few rows each [1]_.
+
+    The embedding passes a sigmoid, and the loss gets `penalty` times the KL divergence of every
+    unit's mean activation from `target_activation`.
+
+    Parameters
+    ----------
+    target_activation : float
+        Between 0 and 1. Ng takes 0.05 for a code that is longer than the row; an embedding of ten
+        units that are each silent for 19 rows of 20 would hold next to nothing.
+    penalty : float
+        Weight of the divergence against the relative squared error.
+    n_components, encoder, batch_norm, epochs, batch_size, learning_rate, precision, device,
+    random_state, checkpoint, verbose
+        As in `AutoEncoder`.
+
+    References
+    ----------
+    .. [1] Ng, "Sparse autoencoder", CS294A lecture notes, Stanford, 2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = SparseAutoEncoder(n_components=10, epochs=2, random_state=0, verbose=0)
+    >>> bool((model.fit_transform(X) >= 0).all())
+    True
+    """
+
+    target_activation: float = 0.2
+    penalty: float = 0.1
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        parameters.share("target_activation", self.target_activation)
+        parameters.positive("penalty", self.penalty)
+
+    def _encoder(self, run: Run) -> nn.Module:
+        return nn.Sequential(super()._encoder(run), nn.Sigmoid())
+
+    def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
+        z = network.encoder(step.batch)
+        error = functional.mse_loss(network.decoder(z).float(), network.scale(step.batch))
+        divergence = kl_sparsity(z.float(), self.target_activation)
+        figures = {"error": error.item(), "activation": z.mean().item()}
+        return error + self.penalty * divergence, figures
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DenoisingAutoEncoder(AutoEncoder):
+    """An autoencoder that rebuilds the clean row from a corrupted one [1]_ [2]_.
+
+    Parameters
+    ----------
+    corruption : {"masking", "gaussian"}
+        Entries set to zero at random [1]_, or Gaussian noise added [2]_.
+    level : float
+        Share of the entries that are zeroed, or the noise's standard deviation in units of the
+        root mean square of the data's entries.
+    n_components, encoder, batch_norm, epochs, batch_size, learning_rate, precision, device,
+    random_state, checkpoint, verbose
+        As in `AutoEncoder`.
+
+    References
+    ----------
+    .. [1] Vincent, Larochelle, Bengio, Manzagol, "Extracting and composing robust features with
+       denoising autoencoders", ICML 2008.
+    .. [2] Vincent, Larochelle, Lajoie, Bengio, Manzagol, "Stacked denoising autoencoders", JMLR 11,
+       2010.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> model = DenoisingAutoEncoder(n_components=10, epochs=2, random_state=0, verbose=0)
+    >>> model.fit_transform(X).shape
+    (1797, 10)
+    """
+
+    corruption: str = "masking"
+    level: float = 0.25
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        parameters.one_of("corruption", self.corruption, CORRUPTIONS)
+        check = parameters.share if self.corruption == "masking" else parameters.positive
+        check("level", self.level)
+
+    def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
+        unit = 1.0 if self.corruption == "masking" else float(network.scale.value)
+        noisy = corrupt(step.batch, self.corruption, self.level * unit, step.generator)
+        rebuilt = network.decoder(network.encoder(noisy))
+        return functional.mse_loss(rebuilt.float(), network.scale(step.batch)), {}

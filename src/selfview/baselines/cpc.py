@@ -1,0 +1,208 @@
+"""Contrastive predictive coding: a row is a sequence of parts, and its past predicts its future."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from selfview import networks
+from selfview.baselines.autoencoders import Scale, scale_of
+from selfview.baselines.learned import Learned
+from selfview.errors import InputError
+from selfview.estimator import Run
+from selfview.networks import EncodingNetwork
+from selfview.training import Phase, Step, dropping_rate
+
+SEGMENTS = 8  # of a vector
+PATCHES = 3  # of an image along each side
+PATCH_SHARE = 3 / 7  # of a side, so that patches overlap by a third: 12 of 28 pixels, 8 apart
+LARGEST_PATCH = 16  # that is convolved with stride 1
+SEGMENT_STRIDE = 4  # of the convolutions over a segment
+IMAGE_WIDTH, VECTOR_WIDTH = 96, 512  # of a part's code; about the paper's number of parameters
+AHEAD = 4  # parts ahead that a context predicts
+
+
+def info_nce(predictions: Tensor, codes: Tensor) -> Tensor:
+    """Cross-entropy of finding every row's own code among those of the batch; nats.
+
+    log(batch) minus this is a lower bound of the mutual information of prediction and code, which
+    log(batch) in turn bounds (van den Oord, Li, Vinyals 2018, Eq. 4).
+
+    Parameters
+    ----------
+    predictions, codes : Tensor (pairs, batch, width)
+        Row i of a prediction belongs to row i of the code; all others are its negatives.
+
+    Examples
+    --------
+    >>> round(info_nce(torch.zeros(1, 8, 2), torch.ones(1, 8, 2)).item(), 4)  # log 8
+    2.0794
+    """
+    scores = predictions @ codes.transpose(1, 2)  # (pairs, batch, batch)
+    own = torch.arange(scores.shape[1], device=scores.device).expand(scores.shape[0], -1)
+    return functional.cross_entropy(scores.flatten(0, 1).float(), own.flatten())
+
+
+def image_patches(x: Tensor) -> Tensor:
+    """Overlapping patches in reading order: (batch, c, h, w) to (batch, parts, c, ph, pw)."""
+    (height, tops), (width, lefts) = _windows(x.shape[2]), _windows(x.shape[3])
+    parts = [x[:, :, t : t + height, p : p + width] for t in tops for p in lefts]
+    return torch.stack(parts, dim=1)
+
+
+def _windows(side: int) -> tuple[int, list[int]]:
+    """Length and starts of the windows along a side."""
+    length = math.ceil(side * PATCH_SHARE)
+    starts = {round(i * (side - length) / (PATCHES - 1)) for i in range(PATCHES)}
+    return length, sorted(starts)
+
+
+def vector_segments(x: Tensor) -> Tensor:
+    """Consecutive segments of equal length: (batch, ...) to (batch, parts, 1, length).
+
+    The last one is filled up with zeros.
+    """
+    flat = x.flatten(1)
+    length = math.ceil(flat.shape[1] / SEGMENTS)
+    parts = math.ceil(flat.shape[1] / length)
+    padded = functional.pad(flat, (0, parts * length - flat.shape[1]))
+    return padded.reshape(-1, parts, 1, length)
+
+
+def patch_encoder(shape: Sequence[int], width: int, batch_norm: bool) -> nn.Sequential:
+    """Convolutions (two of 128 and 256 filters for small patches) and a linear layer."""
+    stride = 1 if max(shape[1:]) <= LARGEST_PATCH else networks.STRIDE
+    layers: list[nn.Module] = []
+    channels = shape[0]
+    plan = networks.convolutions(shape, stride)
+    for filters, padding, _ in plan:
+        layers.append(nn.Conv2d(channels, filters, networks.KERNEL, stride, padding))
+        layers += [nn.BatchNorm2d(filters)] * batch_norm + [nn.ReLU()]
+        channels = filters
+    layers += [nn.Flatten(), nn.Linear(channels * math.prod(plan[-1][2]), width)]
+    return nn.Sequential(*layers)
+
+
+def segment_encoder(length: int, width: int, batch_norm: bool) -> nn.Sequential:
+    """The same along one dimension, with the stride of a sequence encoder."""
+    layers: list[nn.Module] = []
+    channels, filters = 1, networks.FILTERS
+    while len(layers) < 4 or length > networks.LARGEST_SIDE:
+        padding = 0 if length >= networks.KERNEL else networks.KERNEL // 2
+        layers.append(nn.Conv1d(channels, filters, networks.KERNEL, SEGMENT_STRIDE, padding))
+        layers += [nn.BatchNorm1d(filters)] * batch_norm + [nn.ReLU()]
+        length = (length + 2 * padding - networks.KERNEL) // SEGMENT_STRIDE + 1
+        channels, filters = filters, min(2 * filters, networks.MAX_FILTERS)
+    layers += [nn.Flatten(), nn.Linear(channels * length, width)]
+    return nn.Sequential(*layers)
+
+
+class ContextEncoder(nn.Module):
+    """Rows to embeddings: the mean of the contexts along the sequence of parts."""
+
+    def __init__(self, scale: float, shape: Sequence[int], dim: int, batch_norm: bool) -> None:
+        super().__init__()
+        self.scale = Scale(scale)
+        self.cut = image_patches if len(shape) == 3 else vector_segments
+        with torch.device("cpu"):  # to look at the sizes, whatever device the network is for
+            self.parts, *part = self.cut(torch.zeros(1, *shape))[0].shape
+        image = len(shape) == 3
+        self.width = IMAGE_WIDTH if image else VECTOR_WIDTH
+        self.part = (
+            patch_encoder(part, self.width, batch_norm)
+            if image
+            else segment_encoder(part[-1], self.width, batch_norm)
+        )
+        self.memory = nn.GRU(self.width, self.width, batch_first=True)
+        self.context = nn.Linear(self.width, dim)
+
+    def codes(self, x: Tensor) -> Tensor:
+        """The code of every part: (batch, parts, width)."""
+        parts = self.cut(self.scale(x))
+        codes: Tensor = self.part(parts.flatten(0, 1))
+        return codes.reshape(-1, self.parts, self.width)
+
+    def contexts(self, codes: Tensor) -> Tensor:
+        """What is known after every part: (batch, parts, dim)."""
+        context: Tensor = self.context(self.memory(codes)[0])
+        return context
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.contexts(self.codes(x)).mean(dim=1)
+
+
+class PredictiveNetwork(EncodingNetwork):
+    """A context encoder, and a linear prediction of the code of each part ahead."""
+
+    encoder: ContextEncoder
+
+    def __init__(self, encoder: ContextEncoder, dim: int) -> None:
+        super().__init__()
+        self.encoder = encoder
+        ahead = min(AHEAD, encoder.parts - 1)
+        self.predict = nn.ModuleList(nn.Linear(dim, encoder.width) for _ in range(ahead))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Predictions and the codes that they are of: (pairs, batch, width) each."""
+        codes = self.encoder.codes(x)
+        contexts = self.encoder.contexts(codes)
+        codes, contexts = codes.transpose(0, 1), contexts.transpose(0, 1)  # parts first
+        pairs = list(enumerate(self.predict, start=1))
+        predicted = torch.cat([predict(contexts[:-ahead]) for ahead, predict in pairs])
+        return predicted, torch.cat([codes[ahead:] for ahead, _ in pairs])
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CPC(Learned):
+    """Contrastive predictive coding: contexts that foretell the parts of a row to come [1]_.
+
+    A row becomes a sequence: an image nine overlapping patches in reading order, a vector eight
+    consecutive segments. Convolutions encode each part, a GRU gathers the parts so far into a
+    context, and from the context the codes of up to four parts ahead are predicted and have to be
+    found among those of the batch's other rows at the same place (InfoNCE). The embedding is the
+    mean of a row's contexts.
+
+    Parameters
+    ----------
+    n_components : int
+        Length of a context, and of the embedding.
+    batch_norm : bool
+        Whether batch norm stands after every convolution.
+    epochs, batch_size, learning_rate, precision, device, random_state, checkpoint, verbose
+        As in `SelfView`.
+
+    References
+    ----------
+    .. [1] van den Oord, Li, Vinyals, "Representation learning with contrastive predictive coding",
+       2018 (arXiv 1807.03748).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> CPC(n_components=10, epochs=1, random_state=0, verbose=0).fit_transform(X[:256]).shape
+    (256, 10)
+    """
+
+    encoder = "auto"  # not a parameter: images stay images, and there is no other choice
+
+    def _network(self, run: Run) -> PredictiveNetwork:
+        encoder = ContextEncoder(scale_of(run), run.shape, self.n_components, self.batch_norm)
+        if encoder.parts < 2:
+            raise InputError(
+                "CPC predicts parts of a row from others, and needs rows of at least two features "
+                f"or 2 x 1 pixels; got n_features = {math.prod(run.shape)}"
+            )
+        return PredictiveNetwork(encoder, self.n_components)
+
+    def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
+        def loss(step: Step) -> tuple[Tensor, Mapping[str, float]]:
+            value = info_nce(*network(step.batch))
+            return value, {"information": math.log(len(step.batch)) - value.item()}
+
+        parameters: Any = list(network.parameters())
+        return [Phase("loss", parameters, loss, dropping_rate(self.learning_rate, run.epochs))]

@@ -1,0 +1,245 @@
+"""LLE and Isomap: embeddings of the neighbourhood graph, and their place for new rows.
+
+Both keep the rows they were fitted on, and both have a limit: Isomap holds the distance of every
+two rows, and LLE finds the null space of a matrix as large. Above `max_rows` they refuse;
+`fit_rows` fits a sample of the rows instead and places the others by their neighbours in it.
+"""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn import manifold
+from sklearn.neighbors import NearestNeighbors
+
+from selfview import parameters
+from selfview.baselines.classical import Array, Matrix, Reducer
+from selfview.errors import InputError
+from selfview.rows import Rows
+
+MAX_ROWS = 20_000  # a matrix of all pairs is 3.2 GB then, and Isomap needs three of them
+QUERY_ROWS = 1024  # that are placed at a time
+DENSE_ROWS = 4_000  # up to which a dense eigensolver is a matter of a minute
+REGULARISATION = 1e-3  # of LLE's weights, relative to the trace of the local Gram matrix
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Manifold(Reducer):
+    """Base of the methods that embed a graph of neighbours."""
+
+    n_neighbors: int = 5
+    max_rows: int = MAX_ROWS
+    fit_rows: int | None = None
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        parameters.integer("n_neighbors", self.n_neighbors, at_least=1)
+        parameters.integer("max_rows", self.max_rows, at_least=2)
+        if self.fit_rows is not None:
+            parameters.integer("fit_rows", self.fit_rows, at_least=2)
+
+    def _check_size(self, rows: Rows) -> None:
+        super()._check_size(rows)
+        name = type(self).__name__
+        fitted = min(rows.n, self.fit_rows or rows.n)
+        if fitted > self.max_rows:
+            raise InputError(
+                f"{name} would need {8 * fitted**2 / 1e9:,.0f} GB for the distances between all "
+                f"{fitted:,} rows, and its limit is max_rows={self.max_rows:,}. Fit a sample with "
+                f"fit_rows={self.max_rows} (the other rows are then placed by their neighbours in "
+                "it), or raise max_rows"
+            )
+        if fitted <= max(self.n_neighbors, self.n_components):
+            raise InputError(
+                f"{name} needs more rows than n_neighbors={self.n_neighbors} and "
+                f"n_components={self.n_components}, got n_samples = {fitted}"
+            )
+
+    def _sample(self, X: Matrix, random: np.random.RandomState) -> Matrix:
+        """The rows to fit: all, or `fit_rows` of them drawn at random."""
+        if self.fit_rows is None or self.fit_rows >= X.shape[0]:
+            return X
+        return X[np.sort(random.permutation(X.shape[0])[: self.fit_rows])]
+
+    def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
+        """Fit to `X` and give its embedding; for fitted rows it is the one found in the fit.
+
+        Parameters
+        ----------
+        X : rows as in `fit`
+        y : ignored
+
+        Returns
+        -------
+        ndarray (n, embedding_dim_)
+        """
+        self.fit(X, y, **params)
+        embedding = self.arrays_["embedding"]
+        # A sample was fitted, so that the other rows are still to be placed.
+        if len(embedding) != (X.shape[0] if hasattr(X, "shape") else len(X)):
+            return self.transform(X)
+        return embedding.astype(self.arrays_[self._rows_name()].dtype)
+
+    def _rows_name(self) -> str:
+        return "rows" if "rows" in self.arrays_ else "rows.data"
+
+    def _become(self, shape_in: tuple[int, ...], arrays: Any) -> None:
+        super()._become(shape_in, arrays)
+        self.neighbours_ = NearestNeighbors(n_neighbors=self.n_neighbors).fit(self._fitted_rows())
+
+    def _fitted_rows(self) -> Matrix:
+        if "rows" in self.arrays_:
+            return self.arrays_["rows"]
+        parts = [self.arrays_[f"rows.{part}"] for part in ("data", "indices", "indptr")]
+        matrix = sp.csr_array(tuple(parts), shape=(len(parts[2]) - 1, self.n_features_in_))
+        matrix.check_format()
+        return matrix
+
+    @staticmethod
+    def _kept(X: Matrix) -> dict[str, Array]:
+        """The fitted rows as arrays."""
+        if isinstance(X, np.ndarray):
+            return {"rows": X}
+        return {"rows.data": X.data, "rows.indices": X.indices, "rows.indptr": X.indptr}
+
+    def _embed(self, X: Matrix) -> Array:
+        parts = range(0, X.shape[0], QUERY_ROWS)
+        return np.concatenate([self._place(X[start : start + QUERY_ROWS]) for start in parts])
+
+    def _place(self, X: Matrix) -> Array:
+        """Embeddings of a bounded number of rows."""
+        raise NotImplementedError
+
+    @property
+    def n_parameters_(self) -> None:
+        """None: the fitted rows themselves are the model."""
+        return
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class LLE(Manifold):
+    """Locally linear embedding: rows are placed so that the same neighbours rebuild them [1]_.
+
+    scikit-learn's algorithm needs dense rows, so sparse ones are made dense.
+
+    Parameters
+    ----------
+    n_components : int
+        Length of the embedding.
+    random_state : int, RandomState or None
+        Of the eigensolver, and of the sample that `fit_rows` draws.
+    n_neighbors : int
+        Neighbours that rebuild a row.
+    max_rows : int
+        More rows than this are refused.
+    fit_rows : int or None
+        Fit this many rows, drawn at random, and place the others by their neighbours among them.
+
+    References
+    ----------
+    .. [1] Roweis, Saul, "Nonlinear dimensionality reduction by locally linear embedding", Science
+       290, 2000.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> LLE(n_components=10, random_state=0, fit_rows=500).fit_transform(X).shape
+    (1797, 10)
+    """
+
+    sparse = False
+
+    def _learn(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:
+        X = self._sample(X, random)
+        lle = manifold.LocallyLinearEmbedding(
+            n_neighbors=self.n_neighbors,
+            n_components=self.n_components,
+            reg=REGULARISATION,
+            random_state=random,
+        )
+        try:
+            lle.fit(X)
+        except (ValueError, RuntimeError) as error:
+            # Equal rows make the null space larger than ARPACK can settle on.
+            if len(X) > DENSE_ROWS:
+                raise InputError(
+                    f"LLE's eigensolver did not converge on {len(X):,} rows, which happens if many "
+                    "rows are equal. Raise n_neighbors, remove equal rows, or fit at most "
+                    f"fit_rows={DENSE_ROWS}, for which there is a dense solver"
+                ) from error
+            lle.set_params(eigen_solver="dense").fit(X)
+        return {"rows": X, "embedding": lle.embedding_}
+
+    def _place(self, X: Matrix) -> Array:
+        rows, embedding = self.arrays_["rows"], self.arrays_["embedding"]
+        near = self.neighbours_.kneighbors(X, return_distance=False)  # (batch, k)
+        differences = (rows[near] - X[:, None]).astype(np.float64)  # (batch, k, features)
+        gram = differences @ differences.transpose(0, 2, 1)
+        trace = np.trace(gram, axis1=1, axis2=2)
+        ridge = REGULARISATION * np.where(trace > 0, trace, 1.0)
+        gram += ridge[:, None, None] * np.eye(near.shape[1])
+        weights = np.linalg.solve(gram, np.ones((*near.shape, 1)))[..., 0]
+        weights /= weights.sum(axis=1, keepdims=True)
+        return np.asarray(np.einsum("bk,bkl->bl", weights, embedding[near]))
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Isomap(Manifold):
+    """Isomap: distances along the graph of neighbours, kept as well as the length allows [1]_.
+
+    Sparse rows stay sparse; the distances of all pairs of fitted rows are part of the model.
+
+    Parameters
+    ----------
+    n_components : int
+        Length of the embedding.
+    random_state : int, RandomState or None
+        Of the sample that `fit_rows` draws.
+    n_neighbors : int
+        Neighbours that a row is joined with.
+    max_rows : int
+        More rows than this are refused.
+    fit_rows : int or None
+        Fit this many rows, drawn at random, and place the others by their neighbours among them.
+
+    References
+    ----------
+    .. [1] Tenenbaum, de Silva, Langford, "A global geometric framework for nonlinear
+       dimensionality reduction", Science 290, 2000.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> Isomap(n_components=10, random_state=0, fit_rows=500).fit_transform(X).shape
+    (1797, 10)
+    """
+
+    def _learn(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:
+        X = self._sample(X, random)
+        isomap = manifold.Isomap(n_neighbors=self.n_neighbors, n_components=self.n_components)
+        with warnings.catch_warnings():
+            # scikit-learn joins the parts of a graph edge by edge, and SciPy finds that slow.
+            warnings.simplefilter("ignore", sp.SparseEfficiencyWarning)
+            embedding = isomap.fit_transform(X)
+        distances, values = isomap.dist_matrix_, isomap.kernel_pca_.eigenvalues_
+        lengths = np.sqrt(np.where(values > 0, values, np.inf))
+        return {
+            **self._kept(X),
+            "embedding": embedding,
+            "distances": distances,
+            "mean_squares": np.einsum("ij,ij->j", distances, distances) / len(distances),
+            "axes": isomap.kernel_pca_.eigenvectors_ / lengths,
+        }
+
+    def _place(self, X: Matrix) -> Array:
+        distances, mean_squares = self.arrays_["distances"], self.arrays_["mean_squares"]
+        steps, near = self.neighbours_.kneighbors(X)  # (batch, k)
+        squares = np.stack(
+            [(distances[n] + s[:, None]).min(axis=0) ** 2 for n, s in zip(near, steps, strict=True)]
+        )  # (batch, fitted): along the graph, through the nearest of the row's neighbours
+        centred = squares - mean_squares - squares.mean(1, keepdims=True) + mean_squares.mean()
+        return np.asarray(-0.5 * centred @ self.arrays_["axes"])
