@@ -14,7 +14,7 @@ SOURCE = Path(selfview.__file__).parent
 ORDER = (
     *("errors", "parameters", "rows", "devices", "health", "progress"),
     *("views", "targets", "losses", "networks", "training", "checkpoint", "distributed"),
-    *("storage", "estimator", "method", "baselines", "evaluation"),
+    *("recipes", "storage", "estimator", "method", "baselines", "evaluation"),
     *("runs", "compare", "paper", "report", "cli", "__main__"),
 )
 STRANGERS = {"views", "targets", "losses", "networks", "training"}

@@ -18,7 +18,6 @@ from torch import nn
 
 from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning
 from selfview.estimator import AUTO_STEPS
-from selfview.method import TEXT_RATIO
 from selfview.rows import as_rows
 from selfview.training import n_batches
 
@@ -170,18 +169,37 @@ def test_auto_epsilon_is_the_papers_rule(blobs, rng):
     assert small(epochs=1).fit(X).epsilon_ == pytest.approx(norm / 5, rel=1e-5)
     text = sp.random(200, 300, density=0.03, format="csr", rng=rng)
     norm = np.sqrt(text.multiply(text).sum(1)).mean()
-    assert small(epochs=1).fit(text).epsilon_ == pytest.approx(TEXT_RATIO * norm, rel=1e-5)
+    assert small(epochs=1).fit(text).epsilon_ == pytest.approx(
+        20 / math.sqrt(2000) * norm, rel=1e-5
+    )
     assert small(epochs=1, epsilon=3).fit(X).epsilon_ == 3.0
-    assert pytest.approx(20 / math.sqrt(2000)) == TEXT_RATIO
 
 
-def test_the_learning_rate_drops_after_a_fifth_of_the_epochs(blobs):
-    X, _ = blobs
-    model = small().fit(X[:40]).set_params(epochs=50)
-    run = model._run(as_rows(X))
-    (phase,) = model._phases(model.network_, run)
-    assert phase.learning_rate(9.9) == pytest.approx(5e-4)
-    assert phase.learning_rate(10.0) == pytest.approx(1e-4)
+def rate(**given):
+    """Learning rate as a function of the epoch, of 50."""
+    model = small(epochs=50, **given)
+    run = model._run(as_rows(np.eye(4)))
+    (phase,) = model._phases(model._network(run), run)
+    return phase.learning_rate
+
+
+def test_the_papers_learning_rate_drops_after_a_fifth_of_the_epochs():
+    paper = rate(recipe="paper")
+    assert (paper(0.0), paper(9.9)) == (5e-4, 5e-4)
+    assert (paper(10.0), paper(49.9)) == pytest.approx((1e-4, 1e-4))
+
+
+def test_our_learning_rate_rises_and_falls():
+    ours = rate()
+    assert 0 < ours(0.0) < 1e-5
+    assert ours(2.5) == pytest.approx(2e-3, rel=1e-3)
+    assert ours(2.5) > ours(20.0) > ours(40.0) > ours(49.9) > 0
+
+
+def test_what_is_given_wins_over_the_recipe():
+    assert rate(recipe="paper", learning_rate=0.1)(0.0) == 0.1
+    assert rate(schedule="drop")(0.0) == 2e-3
+    assert rate(recipe="paper", schedule="cosine")(2.5) == pytest.approx(5e-4, rel=1e-3)
 
 
 @pytest.mark.parametrize(
@@ -208,7 +226,7 @@ def test_the_learning_rate_drops_after_a_fifth_of_the_epochs(blobs):
         (dict(encoder="cnn"), "encoder='cnn' needs images"),
         (dict(precision="float16"), "precision must be one of .* got 'float16'"),
         (dict(device="tpu9"), "device must be 'auto', 'cpu' or one that torch has here"),
-        (dict(recipe="soup"), "recipe must be one of 'paper', got 'soup'"),
+        (dict(recipe="soup"), "recipe must be one of 'paper', 'selfview', got 'soup'"),
         (dict(random_state="zero"), "random_state must be an integer"),
         (dict(verbose="loud"), "verbose must be an integer"),
     ],

@@ -67,7 +67,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     encoder: str | nn.Module
     epochs: str | int
     batch_size: int
-    learning_rate: float
+    learning_rate: Any
     precision: str
     device: str | torch.device
     random_state: Any
@@ -337,7 +337,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _check_parameters(self) -> None:
         parameters.integer("n_components", self.n_components, at_least=1)
         parameters.integer("batch_size", self.batch_size, at_least=2)
-        parameters.positive("learning_rate", self.learning_rate)
+        parameters.positive_or("learning_rate", self.learning_rate, "auto")
         parameters.one_of("precision", self.precision, ("auto", "float32", "bfloat16"))
         if not isinstance(self.encoder, nn.Module):
             parameters.one_of("encoder", self.encoder, networks.ENCODERS)

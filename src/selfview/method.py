@@ -11,23 +11,20 @@ from selfview.errors import InputError
 from selfview.estimator import Embedder, History, Run
 from selfview.losses import swapped_kl
 from selfview.networks import EncoderHead
+from selfview.recipes import RECIPES, SCHEDULES, Recipe
 from selfview.rows import Rows, Summary
 from selfview.targets import adapt, entropy, marginal_error, scheduled_entropy, sinkhorn
-from selfview.training import Phase, Step, dropping_rate
+from selfview.training import Phase, Step
 from selfview.views import adversarial_step, random_step, untouched
 
 VIEWS = ("adversarial", "random", "random+adversarial", "none")
-RECIPES = ("paper",)
-
 PAPER_EPOCHS = 5000
 WARMUP_SHARE = 100 / PAPER_EPOCHS  # of the epochs, for the target entropy to come down
-DENSE_RATIO = 1 / 5  # epsilon over the mean row norm
-TEXT_RATIO = 20 / math.sqrt(2000)  # the same for tf-idf rows
 
 
-def paper_epsilon(summary: Summary) -> float:
-    """The paper's rule for epsilon: a share of the mean row norm, larger for tf-idf-like rows."""
-    ratio = TEXT_RATIO if summary.text_like else DENSE_RATIO
+def auto_epsilon(summary: Summary, recipe: Recipe) -> float:
+    """Length of a view's step: a share of the mean row norm, larger for tf-idf-like rows."""
+    ratio = recipe.text_ratio if summary.text_like else recipe.dense_ratio
     # Rows that are all zero have no scale: any step is as good.
     return ratio * summary.mean_norm or 1.0
 
@@ -41,8 +38,8 @@ class SelfView(Embedder):
 
     Parameters
     ----------
-    recipe : {"paper"}
-        Where values that are not given come from.
+    recipe : {"selfview", "paper"}
+        Where values left at "auto" come from: ours, or every value as in the paper.
     n_components : int
         Length of the embedding. With an own `encoder`, its output decides.
     n_prototypes : int
@@ -72,8 +69,11 @@ class SelfView(Embedder):
         "auto" is a budget of steps that takes minutes on two cores.
     batch_size : int
         Rows in a batch, at most.
-    learning_rate : float
-        Of Adam; drops to a fifth after a fifth of the epochs.
+    learning_rate : "auto" or float
+        Of Adam, at its highest. "auto": 2e-3, and 5e-4 in the paper's recipe.
+    schedule : {"auto", "cosine", "drop"}
+        How the learning rate goes: up in the first twentieth of the epochs and down to zero along
+        a cosine (ours), or down to a fifth after a fifth of the epochs (the paper's).
     precision : {"auto", "float32", "bfloat16"}
         Of training. "auto" takes bfloat16 where the processor computes with it directly.
         `transform` is always in float32.
@@ -119,7 +119,7 @@ class SelfView(Embedder):
         self,
         n_components: int = 10,
         *,
-        recipe: str = "paper",
+        recipe: str = "selfview",
         n_prototypes: int = 100,
         encoder: str | nn.Module = "auto",
         batch_norm: str = "both",
@@ -132,7 +132,8 @@ class SelfView(Embedder):
         warmup: str | float = "auto",
         epochs: str | int = "auto",
         batch_size: int = 256,
-        learning_rate: float = 5e-4,
+        learning_rate: str | float = "auto",
+        schedule: str = "auto",
         precision: str = "auto",
         device: str | torch.device = "auto",
         random_state: Any = None,
@@ -154,6 +155,7 @@ class SelfView(Embedder):
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
+        self.schedule = schedule
         self.precision = precision
         self.device = device
         self.random_state = random_state
@@ -182,7 +184,8 @@ class SelfView(Embedder):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        parameters.one_of("recipe", self.recipe, RECIPES)
+        parameters.one_of("recipe", self.recipe, list(RECIPES))
+        parameters.one_of("schedule", self.schedule, ["auto", *SCHEDULES])
         parameters.integer("n_prototypes", self.n_prototypes, at_least=2)
         parameters.one_of("batch_norm", self.batch_norm, networks.BATCH_NORM)
         parameters.one_of("views", self.views, VIEWS)
@@ -205,9 +208,11 @@ class SelfView(Embedder):
         )
         dim = self._embedding_dim(encoder, run)
         head = networks.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
-        epsilon = paper_epsilon(run.summary) if self.epsilon == "auto" else float(self.epsilon)
+        epsilon = self.epsilon
+        if epsilon == "auto":
+            epsilon = auto_epsilon(run.summary, RECIPES[self.recipe])
         start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
-        return EncoderHead(encoder, head, epsilon=epsilon, temperature=start)
+        return EncoderHead(encoder, head, epsilon=float(epsilon), temperature=start)
 
     def _phases(self, network: EncoderHead, run: Run) -> list[Phase]:
         k, iterations = self.n_prototypes, self.sinkhorn_iterations
@@ -240,7 +245,11 @@ class SelfView(Embedder):
                 "marginal_error": marginal_error(q2),
             }
 
-        learning_rate = dropping_rate(self.learning_rate, run.epochs)
+        learning_rate = RECIPES[self.recipe].rate(
+            None if self.learning_rate == "auto" else float(self.learning_rate),
+            None if self.schedule == "auto" else self.schedule,
+            run.epochs,
+        )
         return [Phase("loss", list(network.parameters()), loss, learning_rate)]
 
     def _views(self, network: EncoderHead, step: Step) -> list[Tensor]:

@@ -20,6 +20,8 @@ from selfview.errors import SelfViewError
 BETAS = (0.9, 0.999)
 DROP_SHARE = 1000 / 5000  # of the paper's epochs, before the learning rate drops
 DROP = 1e-4 / 5e-4  # what is left of it then
+RISE_SHARE = 0.05  # of the epochs, for a learning rate to rise
+RISE_START = 1e-3  # epochs, so that the first step is not of length zero
 
 
 class TrainingError(SelfViewError):
@@ -68,6 +70,18 @@ def adam(phase: Phase) -> torch.optim.Adam:
 def dropping_rate(start: float, epochs: int) -> Callable[[float], float]:
     """The paper's learning rate: `start`, and a fifth of it after a fifth of the epochs."""
     return lambda epoch: start * (1.0 if epoch < epochs * DROP_SHARE else DROP)
+
+
+def cosine_rate(peak: float, epochs: int) -> Callable[[float], float]:
+    """Up to `peak` in the first twentieth of the epochs, then down to zero along a half cosine."""
+
+    def rate(epoch: float) -> float:
+        done = (epoch + RISE_START) / epochs
+        if done < RISE_SHARE:
+            return peak * done / RISE_SHARE
+        return peak * (1 + math.cos(math.pi * min((done - RISE_SHARE) / (1 - RISE_SHARE), 1))) / 2
+
+    return rate
 
 
 def n_batches(n: int, batch_size: int) -> int:
