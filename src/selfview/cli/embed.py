@@ -27,7 +27,5 @@ def embed(
 
     model, preparation = load_run(run)
     dataset = preparation.read(data, **given(id=id, array=array, skip_bad=skip_bad or None))
-    for message in (*dataset.messages, *(f"left out {row}" for row in dataset.skipped)):
-        typer.echo(f"selfview: {message}", err=True)
     write_embedding(out, model.transform(dataset.X), dataset.ids)
     typer.echo(f"{len(dataset):,} rows embedded in {model.embedding_dim_} dimensions: {out}")

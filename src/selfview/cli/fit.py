@@ -79,8 +79,6 @@ def fit(
     )
     model._check_parameters()
     dataset = read(data, **options)
-    for message in (*dataset.messages, *(f"left out {row}" for row in dataset.skipped)):
-        typer.echo(f"selfview: {message}", err=True)
     if not resume:
         _forget(out / "checkpoint")
     Z = model.fit_transform(dataset.X)
