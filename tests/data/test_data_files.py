@@ -1,6 +1,5 @@
-"""Anybody's files: arrays, tables, texts and images, against the libraries that wrote them."""
+"""Anybody's files: arrays, texts and images, against the libraries that wrote them."""
 
-import csv
 import json
 from pathlib import Path
 
@@ -127,97 +126,6 @@ def test_matrix_market_arrays_agree_with_scipy(tmp_path: Path) -> None:
     np.testing.assert_allclose(read(tmp_path / "a.mtx").X.toarray(), mmread(tmp_path / "a.mtx"))
 
 
-def test_csv_with_header_id_and_label(tmp_path: Path) -> None:
-    dataset = read(samples.write_csv(tmp_path / "a.csv"), id="name", label="kind")
-    np.testing.assert_allclose(dataset.X, [[i, i / 3] for i in range(6)], rtol=1e-6)
-    assert dataset.classes == ("x", "y")
-    assert dataset.y is not None
-    assert dataset.y.tolist() == [0, 1, 0, 1, 0, 1]
-    assert dataset.ids is not None
-    assert dataset.ids.tolist() == [f"r{i}" for i in range(6)]
-
-
-def test_csv_agrees_with_pandas(tmp_path: Path) -> None:
-    import pandas as pd
-
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(5000, 7)) * 1e3, columns=[f"c,{i}" for i in range(7)])
-    frame.to_csv(tmp_path / "a.csv", index=False, quoting=csv.QUOTE_MINIMAL)
-    frame.to_csv(tmp_path / "a.tsv", index=False, sep="\t")
-    frame.to_csv(tmp_path / "semi.csv", index=False, sep=";")
-    frame.to_parquet(tmp_path / "a.parquet")
-    for name in ("a.csv", "a.tsv", "semi.csv", "a.parquet"):
-        X = read(tmp_path / name).X
-        np.testing.assert_array_equal(X, frame.to_numpy(np.float32), err_msg=name)
-
-
-@pytest.mark.parametrize(
-    ("text", "header"),
-    [
-        ("1,2\n3,4\n", False),
-        ("a,b\n3,4\n", True),
-        ("1.5,2,dog\n3,4,cat\n", False),
-        ("x,y,kind\n3,4,cat\n", True),
-        (",x\n0,4\n", True),
-        ("1,2\n", False),
-        ("1,,3\n1,2,3\n", False),
-        ("\ufeffa,b\n3,4\n", True),
-        ("nan,2\n3,4\n", False),
-    ],
-)
-def test_a_header_is_told_from_the_first_lines(text: str, header: bool, tmp_path: Path) -> None:
-    from selfview.data.table_files import DelimitedFile
-
-    (tmp_path / "a.csv").write_text(text, encoding="utf-8")
-    assert DelimitedFile(tmp_path / "a.csv", None, ()).header is header
-
-
-def test_columns_without_header_are_numbered(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("5.1,3.5,setosa\n4.9,3.0,virginica\n")
-    dataset = read(tmp_path / "a.csv", label=3)
-    assert dataset.X.shape == (2, 2)
-    assert dataset.classes == ("setosa", "virginica")
-
-
-def test_a_header_of_numbers_can_be_declared(tmp_path: Path) -> None:
-    (tmp_path / "mz.csv").write_text("100.5,200.5\n1,2\n")
-    assert read(tmp_path / "mz.csv").X.shape == (2, 2)
-    dataset = read(tmp_path / "mz.csv", header=True)
-    assert dataset.X.tolist() == [[1, 2]]
-
-
-def test_a_table_that_is_not_utf8_is_said(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes("name,a\nM\xfcller,1\n".encode("latin-1"))
-    with pytest.raises(FileFormatError, match="save it as UTF-8"):
-        read(tmp_path / "a.csv", id="name")
-
-
-BAD_TABLE = "a,b\n1,2\n3,oops\n4\n5,\n6,nan\n7,1e400\n8,9\n"
-
-
-def test_rows_that_cannot_be_read_are_named(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text(BAD_TABLE)
-    with pytest.raises(FileFormatError) as caught:
-        read(tmp_path / "a.csv")
-    message = str(caught.value)
-    assert "5 of 7 rows" in message
-    assert "line 3: column 'b': 'oops' is not a number" in message
-    assert "line 4: 1 fields instead of 2" in message
-    assert "line 5: column 'b' is empty" in message
-    assert "--skip-bad" in message
-
-
-def test_skip_bad_leaves_them_out_and_says_how_many(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "a.csv").write_text(BAD_TABLE)
-    dataset = read(tmp_path / "a.csv", skip_bad=True)
-    assert dataset.X.tolist() == [[1, 2], [8, 9]]
-    assert len(dataset.skipped) == 5
-    assert "left out 5 of 7 rows" in dataset.messages[0]
-    assert caplog.messages == list(dataset.messages)
-
-
 def test_bad_rows_of_arrays_are_named_or_left_out(tmp_path: Path) -> None:
     rows = samples.ROWS.copy()
     rows[4, 1] = np.nan
@@ -227,26 +135,6 @@ def test_bad_rows_of_arrays_are_named_or_left_out(tmp_path: Path) -> None:
     dataset = read(tmp_path / "a.npz", skip_bad=True, id="who")
     assert dataset.ids is not None
     assert dataset.ids.tolist() == [0, 1, 2, 3, 5]
-
-
-def test_parquet_rows_with_nulls_are_named(tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    table = pa.table({"a": [1.0, None, 3.0], "n": [1, 2, 3], "kind": ["u", "v", "u"]})
-    pq.write_table(table, tmp_path / "a.parquet")
-    with pytest.raises(InputError, match="'kind' holds no numbers"):
-        read(tmp_path / "a.parquet")
-    with pytest.raises(FileFormatError, match="row 1: 'a' is missing"):
-        read(tmp_path / "a.parquet", label="kind")
-    dataset = read(tmp_path / "a.parquet", label="kind", skip_bad=True)
-    assert dataset.X.tolist() == [[1, 1], [3, 3]]
-
-
-def test_columns_called_the_same_are_refused(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("a,b,a\n1,2,3\n")
-    with pytest.raises(FileFormatError, match="more than one column called a"):
-        read(tmp_path / "a.csv")
 
 
 def test_jsonl_is_the_tfidf_of_scikit_learn(tmp_path: Path) -> None:

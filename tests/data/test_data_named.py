@@ -92,7 +92,7 @@ def test_fsdd_gives_the_classical_baselines_of_the_paper(real: Path) -> None:
     assert probe(nmf, fsdd.y) == pytest.approx(77.6, abs=0.5)
     lle = LocallyLinearEmbedding(n_neighbors=10, n_components=10, random_state=0)
     Z = lle.fit_transform(fsdd.X)
-    # Splits differ by 9 points for LLE, and its eigenvectors by one for a change in the last bit.
+    # Splits differ by 9 points for LLE, and a change in the last bit of X moves it by one.
     found = np.mean([probe(Z, fsdd.y, seed) for seed in range(5)])
     assert found == pytest.approx(64.2, abs=2.5)
 
