@@ -14,12 +14,12 @@ SOURCE = Path(selfview.__file__).parent
 ORDER = (
     *("errors", "parameters", "rows", "devices", "health", "progress"),
     *("views", "targets", "losses", "networks", "training", "checkpoint", "distributed"),
-    *("recipes", "storage", "estimator", "method", "baselines", "evaluation"),
+    *("recipes", "run", "storage", "estimator", "method", "baselines", "evaluation"),
     *("runs", "compare", "paper", "report", "cli", "__main__"),
 )
 STRANGERS = {"views", "targets", "losses", "networks", "training"}
 LEARNING = (*STRANGERS, "estimator", "method", "baselines")
-# `load` rebuilds a model from its description, for which it needs the estimator's types.
+# Only for its name in a type.
 LATE = {("storage", "estimator")}
 
 

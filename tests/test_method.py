@@ -17,8 +17,8 @@ from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning
-from selfview.estimator import AUTO_STEPS
 from selfview.rows import as_rows
+from selfview.run import AUTO_STEPS
 from selfview.training import n_batches
 
 # A few steps teach nothing, and a run says so; here that is meant.

@@ -10,7 +10,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,14 +24,14 @@ from torch import Tensor, nn
 
 from selfview import health, networks, parameters, storage
 from selfview.checkpoint import Checkpoints, restore
-from selfview.devices import resolve_device, resolve_precision
 from selfview.errors import CollapseWarning, InputError, SelfViewWarning
 from selfview.networks import EncodingNetwork
 from selfview.progress import follow
 from selfview.rows import Rows, Summary, as_rows, expect_shape
-from selfview.training import Phase, adam, n_batches, own_randomness, train
+from selfview.run import Run as Run
+from selfview.run import plan
+from selfview.training import Phase, adam, own_randomness, train
 
-AUTO_STEPS = 2000  # of an "auto" fit: minutes on two cores
 TRANSFORM_ROWS = 4096
 HEALTH_ROWS = 4096
 
@@ -40,24 +40,6 @@ History = list[dict[str, float]]
 
 class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
     """The model was used before `fit`."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """What a method may know of a fit when it builds its network and phases."""
-
-    shape: tuple[int, ...]  # of a row as it enters the network
-    summary: Summary
-    epochs: int
-    seed: int
-    device: torch.device
-    precision: str = "float32"
-
-    def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:
-        """The rows of the given numbers, as the network takes them."""
-        layout = torch.channels_last if len(self.shape) == 3 else torch.contiguous_format
-        x = rows.take(index).reshape(-1, *self.shape).to(self.device)
-        return x.contiguous(memory_format=layout)
 
 
 class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -203,19 +185,14 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             return self._network(run).to(run.device)
 
     def _run(self, rows: Rows) -> Run:
-        if rows.n < 2:
-            raise InputError(
-                "fit needs at least 2 rows, got n_samples = 1: one row can't be told from others"
-            )
-        steps = n_batches(rows.n, self.batch_size)
-        device = resolve_device(self.device)
-        return Run(
-            shape=networks.input_shape(rows.shape, self.encoder),
-            summary=rows.summary(),
-            epochs=math.ceil(AUTO_STEPS / steps) if self.epochs == "auto" else int(self.epochs),
-            seed=parameters.seed("random_state", self.random_state),
-            device=device,
-            precision=resolve_precision(self.precision, device),
+        return plan(
+            rows,
+            encoder=self.encoder,
+            epochs=self.epochs,
+            batch_size=self.batch_size,
+            random_state=self.random_state,
+            device=self.device,
+            precision=self.precision,
         )
 
     def _identity(self, rows: Rows, run: Run) -> dict[str, Any]:
@@ -227,12 +204,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return {**about, "parameters": given, "summary": asdict(run.summary)}
 
     def _headline(self, rows: Rows, run: Run, network: Any) -> str:  # noqa: ARG002
-        steps = n_batches(rows.n, self.batch_size)
-        return (
-            f"{type(self).__name__}: {rows.n:,} rows of {'x'.join(map(str, rows.shape))}, "
-            f"{run.epochs:,} epochs of {steps:,} steps ({run.epochs * steps:,} in all), "
-            f"{run.precision} on {run.device}"
-        )
+        return f"{type(self).__name__}: {run.describe(rows, self.batch_size)}"
 
     @torch.no_grad()
     def _examine(

@@ -16,6 +16,7 @@ from selfview import networks
 from selfview.checkpoint import read_state, write_state
 from selfview.errors import FileFormatError, InputError
 from selfview.rows import Summary
+from selfview.run import Run
 
 if TYPE_CHECKING:
     from selfview.estimator import Embedder
@@ -62,8 +63,6 @@ def _plain(value: Any) -> Any:
 
 def load(cls: type[E], folder: Path, encoder: nn.Module | None) -> E:
     """Read a model of the class `cls` from `folder`."""
-    from selfview.estimator import Run  # storage and estimator need each other
-
     path = folder / FILE
     tensors, meta = read_state(path)
     if meta.get("class") != cls.__name__:

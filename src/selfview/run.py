@@ -1,0 +1,72 @@
+"""The plan of one fit: what a method may know when it builds its network and phases."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from selfview import networks, parameters
+from selfview.devices import resolve_device, resolve_precision
+from selfview.errors import InputError
+from selfview.rows import Rows, Summary
+from selfview.training import n_batches
+
+AUTO_STEPS = 2000  # of an "auto" fit: minutes on two cores
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a method may know of a fit when it builds its network and phases."""
+
+    shape: tuple[int, ...]  # of a row as it enters the network
+    summary: Summary
+    epochs: int
+    seed: int
+    device: torch.device
+    precision: str = "float32"
+
+    def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:
+        """The rows of the given numbers, as the network takes them."""
+        layout = torch.channels_last if len(self.shape) == 3 else torch.contiguous_format
+        x = rows.take(index).reshape(-1, *self.shape).to(self.device)
+        return x.contiguous(memory_format=layout)
+
+    def describe(self, rows: Rows, batch_size: int) -> str:
+        """One line that says what will be done."""
+        steps = n_batches(rows.n, batch_size)
+        return (
+            f"{rows.n:,} rows of {'x'.join(map(str, rows.shape))}, "
+            f"{self.epochs:,} epochs of {steps:,} steps ({self.epochs * steps:,} in all), "
+            f"{self.precision} on {self.device}"
+        )
+
+
+def plan(
+    rows: Rows,
+    *,
+    encoder: str | nn.Module,
+    epochs: str | int,
+    batch_size: int,
+    random_state: Any,
+    device: str | torch.device,
+    precision: str,
+) -> Run:
+    """The plan for fitting `rows`, with every "auto" decided; the rows are checked on the way."""
+    if rows.n < 2:
+        raise InputError(
+            "fit needs at least 2 rows, got n_samples = 1: one row can't be told from others"
+        )
+    steps = n_batches(rows.n, batch_size)
+    place = resolve_device(device)
+    return Run(
+        shape=networks.input_shape(rows.shape, encoder),
+        summary=rows.summary(),
+        epochs=math.ceil(AUTO_STEPS / steps) if epochs == "auto" else int(epochs),
+        seed=parameters.seed("random_state", random_state),
+        device=place,
+        precision=resolve_precision(precision, place),
+    )
