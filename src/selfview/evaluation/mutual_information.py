@@ -34,7 +34,7 @@ from selfview.evaluation.split import Split
 CRITICS = 5  # each leaves out other fifths of the rows
 WIDTH, RANK = 64, 32
 BATCH = 256
-STEPS = 400
+STEPS = 300
 LEARNING_RATE = 6e-3
 WEIGHT_DECAY = 1.0
 SMOOTHING = 0.05  # of the moving average of the weights, which is what gets scored
@@ -46,8 +46,6 @@ MET = 500  # values of a continuous target that each scored row is paired with
 STOP_ROWS = 1_000  # enough to see the critic get worse
 FEWEST_ROWS = 10
 FARTHEST = 10.0  # standard deviations; a held-out outlier must not decide the bound
-
-Weights = list[Tensor]  # seven of the tower for z, then seven of the tower for y
 
 
 @dataclass(frozen=True)
@@ -155,70 +153,77 @@ def _batch(pairs: Pairs, rows: Tensor, classes: bool) -> Pairs:
     return Pairs(pairs.z[rows], pairs.y, pairs.own[rows], pairs.log_weight + fewer)
 
 
-def _tower(dim: int, generator: torch.Generator) -> Weights:
-    """Weights of one network, drawn from our generator alone."""
-
-    def matrix(rows: int, columns: int, gain: float) -> Tensor:
-        start = torch.randn(rows, columns, generator=generator, dtype=torch.float32, device="cpu")
-        return (start * gain / math.sqrt(rows)).requires_grad_()
-
-    def zeros(size: int) -> Tensor:
-        return torch.zeros(size, dtype=torch.float32, device="cpu").requires_grad_()
-
-    hidden = [matrix(dim, WIDTH, 1.4), zeros(WIDTH), matrix(WIDTH, WIDTH, 1.4), zeros(WIDTH)]
-    out = [matrix(WIDTH, RANK + 1, 0.2), matrix(dim, RANK + 1, 0.2), zeros(RANK + 1)]
-    return hidden + out
+def _shapes(dim: int) -> list[tuple[int, ...]]:
+    """Of a tower's weights: two hidden layers, then the way out with a short cut past them."""
+    hidden = [(dim, WIDTH), (WIDTH,), (WIDTH, WIDTH), (WIDTH,)]
+    return [*hidden, (WIDTH, RANK + 1), (dim, RANK + 1), (RANK + 1,)]
 
 
-def _embed(tower: Weights, x: Tensor) -> tuple[Tensor, Tensor]:
+def _start(dim: int, generator: torch.Generator) -> Tensor:
+    """A tower's first weights, end to end, drawn from our generator alone."""
+    gains = (1.4, 0, 1.4, 0, 0.2, 0.2, 0)
+    parts = [
+        torch.randn(shape, generator=generator, dtype=torch.float32, device="cpu").flatten()
+        * (gain / math.sqrt(shape[0]))
+        for shape, gain in zip(_shapes(dim), gains, strict=True)
+    ]
+    return torch.cat(parts)
+
+
+def _embed(tower: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """The point g(x) (n, rank) and the offset a(x) - |g(x)|^2 / 2 (n,)."""
-    first, bias_1, second, bias_2, third, skip, bias_3 = tower
+    shapes = _shapes(x.shape[1])
+    parts = torch.split_with_sizes(tower, [math.prod(shape) for shape in shapes])
+    first, bias_1, second, bias_2, third, skip, bias_3 = (
+        part.view(shape) for part, shape in zip(parts, shapes, strict=True)
+    )
     hidden = functional.silu(x @ first + bias_1)
     hidden = functional.silu(hidden @ second + bias_2)
     out = hidden @ third + x @ skip + bias_3
     return out[:, 1:], out[:, 0] - 0.5 * out[:, 1:].square().sum(1)
 
 
-def _terms(weights: Weights, pairs: Pairs) -> tuple[Tensor, Tensor]:
+def _terms(weights: Tensor, pairs: Pairs) -> tuple[Tensor, Tensor]:
     """The two halves of the bound: the mean over own pairs, the log-mean-exp over all others."""
-    z, offset_z = _embed(weights[:7], pairs.z)
-    y, offset_y = _embed(weights[7:], pairs.y)
+    size_z = sum(math.prod(shape) for shape in _shapes(pairs.z.shape[1]))
+    z, offset_z = _embed(weights[:size_z], pairs.z)
+    y, offset_y = _embed(weights[size_z:], pairs.y)
     own = ((z * y[pairs.own]).sum(1) + offset_z + offset_y[pairs.own]).mean()
     met = pairs.log_weight.shape[-1]
     scores = z @ y[:met].T + offset_z[:, None] + offset_y[:met]  # (n, met)
     return own, torch.logsumexp((scores + pairs.log_weight).flatten(), 0)
 
 
-def _bound(weights: Weights, pairs: Pairs) -> float:
+def _bound(weights: Tensor, pairs: Pairs) -> float:
     with torch.no_grad():
         own, log_mean = _terms(weights, pairs)
     return float(own - log_mean)
 
 
-def _train(pairs: Pairs, classes: bool, generator: torch.Generator) -> list[Weights]:
+def _train(pairs: Pairs, classes: bool, generator: torch.Generator) -> list[Tensor]:
     """Snapshots of a critic, evenly over its training; the weights are smoothed over steps.
 
     The gradient of log mean exp T divides by a batch's mean, which biases it; dividing by a moving
     average instead is MINE's correction (Belghazi et al. 2018, section 3.2).
     """
     n = len(pairs.z)
-    weights = _tower(pairs.z.shape[1], generator) + _tower(pairs.y.shape[1], generator)
-    smooth = [weight.detach().clone() for weight in weights]
-    optimiser = torch.optim.AdamW(weights, LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=True)
+    # One vector for all weights: at this size a step costs its number of calls, not its sums.
+    weights = torch.cat([_start(side.shape[1], generator) for side in (pairs.z, pairs.y)])
+    smooth = weights.clone()
+    weights.requires_grad_()
+    optimiser = torch.optim.AdamW([weights], LEARNING_RATE, weight_decay=WEIGHT_DECAY, fused=True)
     average = torch.zeros((), dtype=torch.float32, device="cpu")
-    snapshots: list[Weights] = []
+    snapshots: list[Tensor] = []
     for step in range(STEPS):
         rows = torch.randint(n, (min(BATCH, n),), generator=generator, device="cpu")
         own, log_mean = _terms(weights, _batch(pairs, rows, classes))
         now = log_mean.detach()
         average = torch.logaddexp(average + EMA_OLD, now + EMA_NEW) if step else now
         loss = torch.exp(log_mean - average) - own
-        for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
-            weight.grad = gradient
-        torch.nn.utils.clip_grad_norm_(weights, 1.0)
+        (gradient,) = torch.autograd.grad(loss, [weights])
+        weights.grad = gradient / gradient.norm().clamp(min=1.0)
         optimiser.step()
-        for mean, weight in zip(smooth, weights, strict=True):
-            mean.lerp_(weight.detach(), max(SMOOTHING, 1 / (step + 1)))
+        smooth.lerp_(weights.detach(), max(SMOOTHING, 1 / (step + 1)))
         if (step + 1) % (STEPS // SNAPSHOTS) == 0:
-            snapshots.append([weight.clone() for weight in smooth])
+            snapshots.append(smooth.clone())
     return snapshots
