@@ -11,11 +11,11 @@ from selfview.errors import InputError
 from selfview.estimator import Embedder, History, Run
 from selfview.losses import swapped_kl
 from selfview.networks import EncoderHead
-from selfview.recipes import RECIPES, SCHEDULES, Recipe
+from selfview.recipes import LENGTHS, RECIPES, SCHEDULES, Recipe
 from selfview.rows import Rows, Summary
 from selfview.targets import adapt, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training import Phase, Step
-from selfview.views import adversarial_step, random_step, untouched
+from selfview.views import adversarial_step, random_step, untouched, varied_lengths
 
 VIEWS = ("adversarial", "random", "random+adversarial", "none")
 PAPER_EPOCHS = 5000
@@ -54,6 +54,9 @@ class SelfView(Embedder):
     epsilon : "auto" or float
         Length of a view's step. "auto": a fifth of the mean row norm, and 20 / sqrt(2000) of it
         for tf-idf-like rows (not negative, at most a tenth not zero).
+    lengths : {"auto", "fixed", "varied"}
+        Whether every view steps by epsilon (the paper), or each by a length of its own, drawn
+        evenly up to epsilon (ours): near views are easy, far ones teach invariance.
     xi : float
         Length of the random probe at which the direction is found.
     sinkhorn_iterations : int
@@ -125,6 +128,7 @@ class SelfView(Embedder):
         batch_norm: str = "both",
         views: str = "adversarial",
         epsilon: str | float = "auto",
+        lengths: str = "auto",
         xi: float = 10.0,
         sinkhorn_iterations: int = 10,
         temperature: str | float = "adaptive",
@@ -147,6 +151,7 @@ class SelfView(Embedder):
         self.batch_norm = batch_norm
         self.views = views
         self.epsilon = epsilon
+        self.lengths = lengths
         self.xi = xi
         self.sinkhorn_iterations = sinkhorn_iterations
         self.temperature = temperature
@@ -185,6 +190,7 @@ class SelfView(Embedder):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         parameters.one_of("recipe", self.recipe, list(RECIPES))
+        parameters.one_of("lengths", self.lengths, ["auto", *LENGTHS])
         parameters.one_of("schedule", self.schedule, ["auto", *SCHEDULES])
         parameters.integer("n_prototypes", self.n_prototypes, at_least=2)
         parameters.one_of("batch_norm", self.batch_norm, networks.BATCH_NORM)
@@ -254,7 +260,8 @@ class SelfView(Embedder):
 
     def _views(self, network: EncoderHead, step: Step) -> list[Tensor]:
         """Two views of a batch, of the kinds that `views` names."""
-        x, length = step.batch, float(network.epsilon)
+        x, epsilon = step.batch, float(network.epsilon)
+        lengths = RECIPES[self.recipe].lengths if self.lengths == "auto" else self.lengths
         kinds = {
             "adversarial": ("adversarial", "adversarial"),
             "random+adversarial": ("random", "adversarial"),
@@ -268,6 +275,9 @@ class SelfView(Embedder):
                     p = torch.softmax(network(x).float(), dim=1)
 
             def view(kind: str) -> Tensor:
+                length: float | Tensor = epsilon
+                if lengths == "varied":
+                    length = varied_lengths(len(x), epsilon, step.generator)
                 if kind == "random":
                     return x + random_step(x, length, step.generator)
                 if kind == "none":

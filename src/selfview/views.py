@@ -43,6 +43,11 @@ def random_step(x: Tensor, length: float | Tensor, generator: torch.Generator) -
     return scaled(noise, length)
 
 
+def varied_lengths(n: int, longest: float, generator: torch.Generator) -> Tensor:
+    """A length for each of `n` rows, drawn evenly between 0 and `longest`: (n, 1)."""
+    return longest * torch.rand((n, 1), generator=generator, device=generator.device)
+
+
 def divergence(p: Tensor, logits: Tensor) -> Tensor:
     """Sum over rows of KL(p || softmax(logits)), less the entropy of `p`, which has no gradient."""
     return -(p * F.log_softmax(logits.float(), dim=1)).sum()
@@ -67,7 +72,7 @@ def adversarial_step(
     x : Tensor (batch, *shape)
     p : Tensor (batch, k)
         The network's probabilities for `x`, without gradient.
-    epsilon, xi : float
+    epsilon, xi : float, or Tensor (batch, 1)
         Length of the step, and of the random probe at which the gradient is taken.
     generator : torch.Generator
         Source of the random probe.
