@@ -26,14 +26,8 @@ def test_digits_are_told_apart_better_than_by_pca():
 def test_spoken_digits_reach_the_papers_row_in_150_epochs(real_data):
     # The paper: 86.9 after 5,000 epochs.
     data = load_dataset("fsdd")
-    scores = [
-        evaluate(
-            SelfView(n_components=10, epochs=150, random_state=seed, verbose=0).fit_transform(
-                data.X
-            ),
-            data.y,
-            measures=["linear"],
-        )["linear_accuracy"]
-        for seed in range(3)
-    ]
-    assert np.mean(scores) >= 0.869
+    scores = []
+    for seed in range(3):
+        model = SelfView(n_components=10, epochs=150, random_state=seed, verbose=0)
+        scores.append(evaluate(model.fit_transform(data.X), data.y, measures=["linear"]))
+    assert np.mean([score["linear_accuracy"] for score in scores]) >= 0.869
