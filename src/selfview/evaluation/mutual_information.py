@@ -16,8 +16,10 @@ What keeps the figure honest and quick:
   ln(classes).
 """
 
+import contextlib
 import math
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -78,7 +80,7 @@ def mutual_information(
     folds = [train[fold] for fold in _folds(y[train], generator)]
     values: list[float] = []
     enough = train.size >= FEWEST_ROWS and (test is None or test.size >= 2)
-    with torch.inference_mode(False), torch.enable_grad():
+    with _one_thread(), torch.inference_mode(False), torch.enable_grad():
         for fold in range(CRITICS if enough else 0):
             stop, *rest = folds[fold:] + folds[:fold]
             score = rest.pop(0) if test is None else test
@@ -92,6 +94,17 @@ def mutual_information(
         "mine_spread": float(np.std(values)),
         "mine_rows": train.size,
     }
+
+
+@contextlib.contextmanager
+def _one_thread() -> Iterator[None]:
+    """The steps are too small to share: threads that wait for each other cost most of the time."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _folds(y: Floats | Ints, generator: torch.Generator) -> list[Ints]:
