@@ -17,7 +17,7 @@ from sklearn.neighbors import NearestNeighbors
 from selfview import parameters
 from selfview.baselines.classical import Array, Matrix, Reducer
 from selfview.errors import InputError
-from selfview.rows import Rows
+from selfview.rows import Rows, as_rows
 
 MAX_ROWS = 20_000  # a matrix of all pairs is 3.2 GB then, and Isomap needs three of them
 QUERY_ROWS = 1024  # that are placed at a time
@@ -78,7 +78,7 @@ class Manifold(Reducer):
         self.fit(X, y, **params)
         embedding = self.arrays_["embedding"]
         # A sample was fitted, so that the other rows are still to be placed.
-        if len(embedding) != (X.shape[0] if hasattr(X, "shape") else len(X)):
+        if len(embedding) != as_rows(X).n:
             return self.transform(X)
         return embedding.astype(self.arrays_[self._rows_name()].dtype)
 
