@@ -109,7 +109,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.shape_in_ = shape_in
         self.n_features_in_ = int(np.prod(shape_in))
         # In one layout, so that a model gives the same bits before and after it was on disk.
-        self.arrays_ = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+        self.arrays_ = {name: np.asarray(array, order="C") for name, array in arrays.items()}
         self.embedding_dim_ = self._width()
 
     def _width(self) -> int:
@@ -124,7 +124,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def n_parameters_(self) -> int | None:
         """How many numbers were learned; None where the fitted rows themselves are the model."""
         self._fitted()
-        return sum(array.size for array in self.arrays_.values())
+        return sum(array.size for array in self.arrays_.values() if array.ndim)
 
     @property
     def _n_features_out(self) -> int:
@@ -257,7 +257,9 @@ class PCA(Reducer):
         # needs a covariance matrix, which is small exactly where that matters.
         lanczos = self.n_components < min(X.shape)
         solver = "auto" if not sp.issparse(X) else "arpack" if lanczos else "covariance_eigh"
-        pca = decomposition.PCA(self.n_components, svd_solver=solver, random_state=random).fit(X)
+        pca = decomposition.PCA(self.n_components, svd_solver=solver, random_state=random)
+        with np.errstate(invalid="ignore"):  # shares of a variance that is zero
+            pca.fit(X)
         return {"components": pca.components_, "mean": pca.mean_}
 
     def _embed(self, X: Matrix) -> Array:
@@ -295,7 +297,14 @@ class NMF(Reducer):
     def _learn(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:
         self._check_sign(X)
         nmf = decomposition.NMF(self.n_components, max_iter=self.max_iter, random_state=random)
-        return {"components": nmf.fit(X).components_}
+        nmf.fit(X)
+        return {"components": nmf.components_, "n_iter": np.array(nmf.n_iter_)}
+
+    @property
+    def n_iter_(self) -> int:
+        """Rounds of coordinate descent that the fit took."""
+        self._fitted()
+        return int(self.arrays_["n_iter"])
 
     def _embed(self, X: Matrix) -> Array:
         from scipy.optimize import nnls

@@ -28,7 +28,7 @@ class Learned(Embedder):
     """
 
     n_components: int = field(default=10, kw_only=False)
-    batch_norm: bool = False
+    batch_norm: bool = True
     epochs: str | int = "auto"
     batch_size: int = 256
     learning_rate: float = 5e-4

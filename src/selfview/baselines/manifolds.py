@@ -17,11 +17,11 @@ from sklearn.neighbors import NearestNeighbors
 from selfview import parameters
 from selfview.baselines.classical import Array, Matrix, Reducer
 from selfview.errors import InputError
-from selfview.rows import Rows
+from selfview.rows import Rows, as_rows
 
 MAX_ROWS = 20_000  # a matrix of all pairs is 3.2 GB then, and Isomap needs three of them
 QUERY_ROWS = 1024  # that are placed at a time
-DENSE_ROWS = 4_000  # up to which a dense eigensolver is a matter of a minute
+DENSE_ROWS = 4_000  # up to which the exact eigensolver is a matter of a minute
 REGULARISATION = 1e-3  # of LLE's weights, relative to the trace of the local Gram matrix
 
 
@@ -29,7 +29,7 @@ REGULARISATION = 1e-3  # of LLE's weights, relative to the trace of the local Gr
 class Manifold(Reducer):
     """Base of the methods that embed a graph of neighbours."""
 
-    n_neighbors: int = 5
+    n_neighbors: int = 10
     max_rows: int = MAX_ROWS
     fit_rows: int | None = None
 
@@ -78,7 +78,7 @@ class Manifold(Reducer):
         self.fit(X, y, **params)
         embedding = self.arrays_["embedding"]
         # A sample was fitted, so that the other rows are still to be placed.
-        if len(embedding) != (X.shape[0] if hasattr(X, "shape") else len(X)):
+        if len(embedding) != as_rows(X).n:
             return self.transform(X)
         return embedding.astype(self.arrays_[self._rows_name()].dtype)
 
@@ -158,19 +158,18 @@ class LLE(Manifold):
             n_neighbors=self.n_neighbors,
             n_components=self.n_components,
             reg=REGULARISATION,
+            eigen_solver="dense" if len(X) <= DENSE_ROWS else "arpack",
             random_state=random,
         )
         try:
             lle.fit(X)
         except (ValueError, RuntimeError) as error:
             # Equal rows make the null space larger than ARPACK can settle on.
-            if len(X) > DENSE_ROWS:
-                raise InputError(
-                    f"LLE's eigensolver did not converge on {len(X):,} rows, which happens if many "
-                    "rows are equal. Raise n_neighbors, remove equal rows, or fit at most "
-                    f"fit_rows={DENSE_ROWS}, for which there is a dense solver"
-                ) from error
-            lle.set_params(eigen_solver="dense").fit(X)
+            raise InputError(
+                f"LLE's eigensolver did not converge on {len(X):,} rows, which happens if many "
+                "rows are equal. Raise n_neighbors, remove equal rows, or fit at most "
+                f"fit_rows={DENSE_ROWS} rows, for which there is an exact solver"
+            ) from error
         return {"rows": X, "embedding": lle.embedding_}
 
     def _place(self, X: Matrix) -> Array:

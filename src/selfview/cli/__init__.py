@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from selfview.cli import data, demo, embed, evaluate, fit
+from selfview.cli import compare, data, demo, embed, evaluate, fit
 from selfview.errors import SelfViewError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("demo")(demo.demo)
 app.command("fit")(fit.fit)
 app.command("embed")(embed.embed)
 app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
 app.add_typer(data.app, name="data")
 
 

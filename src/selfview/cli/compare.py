@@ -1,0 +1,161 @@
+"""`selfview compare`: many methods on the same rows, in one table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from selfview.cli.options import given, number_or_word
+
+if TYPE_CHECKING:
+    from selfview.data import Dataset
+    from selfview.report.comparison import Table
+
+
+def compare(
+    data: Annotated[str, typer.Argument(help="A dataset's name or a path; see `selfview data`.")],
+    methods: Annotated[
+        str, typer.Option(help="'all', or names with commas between: pca, nmf, lle, ae, selfview.")
+    ] = "all",
+    labels: Annotated[
+        str | None,
+        typer.Option(help="A file of labels, or the column or array of DATA that holds them."),
+    ] = None,
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", help="Folder for records and table; finished work in it is not repeated."
+        ),
+    ] = Path("comparison"),
+    components: Annotated[int, typer.Option(min=1, help="Length of every embedding.")] = 10,
+    epochs: Annotated[
+        str, typer.Option(help='Of the methods that learn by steps, or "auto".')
+    ] = "auto",
+    measures: Annotated[
+        str | None,
+        typer.Option(help="'all', 'paper' or names with commas between: linear, clustering."),
+    ] = None,
+    fit_rows: Annotated[
+        int | None, typer.Option(min=2, help="Fit LLE and Isomap to a sample of so many rows.")
+    ] = None,
+    limit: Annotated[
+        int | None, typer.Option(min=2, help="Take so many rows of DATA, drawn at random.")
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda ...")] = "auto",
+    labels_from_name: Annotated[
+        str | None, typer.Option(help="Regular expression; group 1 of a file's name is its label.")
+    ] = None,
+    array: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+) -> None:
+    """Fit several methods to the same rows, without labels, and judge them alike.
+
+    Example: selfview compare digits --methods pca,ae,selfview --epochs 50
+    """
+    from selfview.checkpoint import write_bytes
+    from selfview.compare import Settings, chosen
+    from selfview.compare import compare as run
+    from selfview.errors import InputError
+    from selfview.report.comparison import markdown, tabulate
+
+    try:
+        names = chosen([name.strip() for name in methods.split(",") if name.strip()])
+    except InputError as error:
+        raise typer.BadParameter(str(error), param_hint="--methods") from error
+    passes = number_or_word(epochs)
+    if passes != "auto" and not (isinstance(passes, int) and passes >= 1):
+        raise typer.BadParameter(
+            f"a number of at least 1 or 'auto', not {epochs}", param_hint="--epochs"
+        )
+    dataset, y = _labelled(data, labels, given(labels_from_name=labels_from_name, array=array))
+    X, y, split = _rows(dataset, y, limit, seed)
+    settings = Settings(
+        n_components=components,
+        epochs=passes,
+        seed=seed,
+        measures=_measures(measures, y),
+        fit_rows=fit_rows,
+        device=device,
+    )
+
+    def say(line: str) -> None:
+        if not quiet:
+            typer.echo(line, err=True)
+
+    records = run(X, y, names, settings=settings, split=split, folder=out, say=say)
+    table = tabulate(records)
+    write_bytes(out / "table.md", markdown(table).encode())
+    _show(table)
+    say(f"records and table are in {out}")
+
+
+def _labelled(data: str, labels: str | None, options: dict[str, Any]) -> "tuple[Dataset, Any]":
+    """The dataset, and labels from it or from their own file."""
+    from selfview.cli.evaluate import _vector
+    from selfview.data import read
+    from selfview.errors import InputError
+
+    own_file = labels is not None and Path(labels).is_file()
+    if labels is not None and not own_file:
+        options = {**options, "label": labels}
+    dataset = read(data, **options)
+    for message in (*dataset.messages, *(f"left out {row}" for row in dataset.skipped)):
+        typer.echo(f"selfview: {message}", err=True)
+    y = _vector(Path(str(labels))) if own_file else dataset.y
+    if y is None:
+        raise InputError(
+            f"{data} has no labels to judge by: name a file, or a column of it, with --labels"
+        )
+    if len(y) != len(dataset):
+        raise InputError(f"{labels} holds {len(y)} labels for {len(dataset)} rows")
+    return dataset, y
+
+
+def _rows(dataset: "Dataset", y: Any, limit: int | None, seed: int) -> tuple[Any, Any, Any]:
+    """Rows, labels and the official split, of all rows or of a sample of them."""
+    import numpy as np
+
+    split = None
+    if dataset.train is not None and dataset.test is not None:
+        split = (dataset.train, dataset.test)
+    if limit is None or limit >= len(dataset):
+        return dataset.X, y, split
+    kept = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:limit])
+    if split is not None:
+        test = np.isin(kept, split[1])
+        split = (np.flatnonzero(~test), np.flatnonzero(test))
+    return dataset.X[kept], np.asarray(y)[kept], split
+
+
+def _measures(asked: str | None, y: Any) -> tuple[str, ...]:
+    """Names of measures that fit the labels, before anything is fitted."""
+    from selfview.evaluation.inputs import check_target
+    from selfview.evaluation.measures import _chosen
+
+    kind = check_target(y, len(y)).kind
+    if asked is None:
+        return ("linear", "clustering") if kind == "classes" else ("regression",)
+    names = [name.strip() for name in asked.split(",") if name.strip()]
+    return tuple(_chosen(names[0] if len(names) == 1 else names, kind, False))
+
+
+def _show(table: "Table") -> None:
+    from rich.console import Console
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    from selfview.report.comparison import plain
+
+    console = Console()
+    if not console.is_terminal:
+        typer.echo(plain(table))
+        return
+    drawn = Drawn(box=None, pad_edge=False, header_style="bold")
+    for number, heading in enumerate(table.headings):
+        drawn.add_column(heading, justify="right" if number else "left")
+    for row in table.rows:
+        drawn.add_row(*(Text(cell.text, style="bold" if cell.best else "") for cell in row))
+    console.print(drawn)
+    for line in table.footnotes:
+        console.print(Text(line))

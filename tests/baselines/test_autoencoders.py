@@ -1,0 +1,289 @@
+"""The autoencoders, by the laws of their papers and torch's own distributions."""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.decomposition import PCA
+from torch import nn
+from torch.distributions import Bernoulli, Normal, kl_divergence
+from torch.nn import functional
+
+from selfview import SelfView, networks
+from selfview.baselines import (
+    AdversarialAutoEncoder,
+    AutoEncoder,
+    DenoisingAutoEncoder,
+    SparseAutoEncoder,
+    VariationalAutoEncoder,
+)
+from selfview.baselines.aae import discriminator_loss, generator_loss
+from selfview.baselines.autoencoders import corrupt, kl_sparsity
+from selfview.baselines.vae import gaussian_nll, kl_from_standard_normal, reparametrise
+from selfview.checkpoint import Checkpoints
+from selfview.errors import InputError
+from selfview.estimator import Run
+from selfview.rows import Summary
+
+KINDS = (
+    AutoEncoder,
+    SparseAutoEncoder,
+    DenoisingAutoEncoder,
+    VariationalAutoEncoder,
+    AdversarialAutoEncoder,
+)
+EACH = pytest.mark.parametrize("kind", KINDS)
+QUICK = {"random_state": 0, "verbose": 0}
+FAST = {**QUICK, "learning_rate": 2e-3}
+
+pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
+
+
+@pytest.fixture
+def few(blobs):
+    """A quarter of the blobs: networks of the paper's size are slow on two cores."""
+    X, labels = blobs
+    return X[::4], labels[::4]
+
+
+def seeded():
+    return torch.Generator().manual_seed(0)
+
+
+def test_sparsity_penalty_is_the_divergence_of_bernoullis():
+    activation = torch.rand(50, 4, generator=seeded())
+    oracle = kl_divergence(Bernoulli(torch.tensor(0.3)), Bernoulli(activation.mean(0))).sum()
+    torch.testing.assert_close(kl_sparsity(activation, 0.3), oracle)
+
+
+def test_sparsity_penalty_is_finite_for_units_that_are_off_or_on():
+    assert torch.isfinite(kl_sparsity(torch.tensor([[0.0, 1.0]]), 0.2))
+
+
+def test_masking_zeroes_the_given_share_and_leaves_the_rest():
+    x = torch.full((100, 100), 3.0)
+    noisy = corrupt(x, "masking", 0.25, seeded())
+    assert set(noisy.unique().tolist()) == {0.0, 3.0}
+    assert (noisy == 0).float().mean().item() == pytest.approx(0.25, abs=0.02)
+
+
+def test_gaussian_noise_has_the_given_deviation():
+    noise = corrupt(torch.zeros(100, 100), "gaussian", 0.5, seeded())
+    assert noise.std().item() == pytest.approx(0.5, abs=0.02)
+
+
+def test_kl_is_the_closed_form_of_torch():
+    mean, log_variance = torch.randn(2, 20, 5, generator=seeded())
+    oracle = kl_divergence(Normal(mean, (log_variance / 2).exp()), Normal(0.0, 1.0)).sum(1)
+    torch.testing.assert_close(kl_from_standard_normal(mean, log_variance), oracle)
+
+
+def test_draws_have_the_posteriors_moments_and_pass_gradients():
+    mean = torch.full((20_000, 1), 2.0, requires_grad=True)
+    z = reparametrise(mean, torch.full((20_000, 1), math.log(0.25)), seeded())
+    assert z.mean().item() == pytest.approx(2.0, abs=0.02)
+    assert z.std().item() == pytest.approx(0.5, abs=0.02)
+    assert torch.autograd.grad(z.sum(), mean)[0].eq(1).all()
+
+
+def test_likelihood_is_that_of_a_normal_without_its_constant():
+    x, mean = torch.randn(2, 10, 3, generator=seeded())
+    constant = 0.5 * 3 * math.log(2 * math.pi)
+    for variance in (0.1, 1.0, 7.0):
+        oracle = -Normal(mean, math.sqrt(variance)).log_prob(x).sum(1).mean() - constant
+        torch.testing.assert_close(gaussian_nll(x, mean, variance), oracle)
+
+
+def test_variance_auto_is_the_likeliest_one():
+    x, mean = torch.randn(2, 10, 3, generator=seeded())
+    best = min(gaussian_nll(x, mean, v / 100).item() for v in range(1, 1000))
+    # At its best variance the quadratic term is half the number of features.
+    assert gaussian_nll(x, mean, None).item() + 1.5 == pytest.approx(best, abs=1e-3)
+
+
+def test_adversarial_losses_are_cross_entropies():
+    real, fake = torch.randn(2, 30, generator=seeded())
+    bce = functional.binary_cross_entropy_with_logits
+    ones, zeros = torch.ones(30), torch.zeros(30)
+    torch.testing.assert_close(discriminator_loss(real, fake), bce(real, ones) + bce(fake, zeros))
+    torch.testing.assert_close(generator_loss(fake), bce(fake, ones))
+
+
+class LinearAutoEncoder(AutoEncoder):
+    """Linear layers only, for which the best that can be reached is known."""
+
+    def _encoder(self, run):
+        return nn.Linear(*run.shape, self.n_components)
+
+    def _decoder(self, dim, run):
+        return nn.Linear(dim, *run.shape)
+
+
+def test_linear_autoencoder_reaches_pcas_reconstruction_error(blobs):
+    X, _ = blobs
+    model = LinearAutoEncoder(3, epochs=600, learning_rate=5e-2, **QUICK).fit(X)
+    pca = PCA(3).fit(X)
+    best = np.square(X - pca.inverse_transform(pca.transform(X))).mean()
+    error = np.square(X - model.reconstruct(X)).mean()
+    assert best * (1 - 1e-5) <= error <= best * 1.02
+
+
+def test_denoising_rebuilds_the_clean_row_from_a_corrupted_one(few):
+    X, _ = few
+    noisy = corrupt(torch.from_numpy(X), "masking", 0.3, seeded()).numpy()
+    trained = DenoisingAutoEncoder(3, level=0.3, epochs=60, **FAST).fit(X)
+    plain = AutoEncoder(3, epochs=60, **FAST).fit(X)
+    error = np.square(trained.reconstruct(noisy) - X).mean()
+    assert error < 0.5 * np.square(noisy - X).mean()
+    assert error < 0.8 * np.square(plain.reconstruct(noisy) - X).mean()
+
+
+@pytest.mark.parametrize("target", [0.1, 0.4])
+def test_mean_activation_approaches_its_target(few, target):
+    X, _ = few
+    model = SparseAutoEncoder(4, target_activation=target, penalty=1.0, epochs=80, **FAST).fit(X)
+    np.testing.assert_allclose(model.transform(X).mean(0), target, atol=0.06)
+
+
+def mmd(Z):
+    """Squared maximum mean discrepancy of rows from a standard normal, with a Gaussian kernel."""
+    prior = np.random.default_rng(0).normal(size=(500, Z.shape[1]))
+
+    def kernel(a, b):
+        return np.exp(-np.square(a[:, None] - b[None]).sum(-1) / (2 * Z.shape[1])).mean()
+
+    return kernel(Z, Z) + kernel(prior, prior) - 2 * kernel(Z, prior)
+
+
+def test_aggregated_posterior_moves_towards_the_prior(rng):
+    X = (rng.uniform(-1, 1, size=(100, 2)) @ rng.normal(size=(2, 12))).astype(np.float32)
+    plain = AutoEncoder(2, epochs=40, **QUICK).fit(X)
+    early = AdversarialAutoEncoder(2, epochs=1, **QUICK).fit(X)
+    late = AdversarialAutoEncoder(2, epochs=40, **QUICK).fit(X)
+    assert mmd(late.transform(X)) < 0.75 * mmd(early.transform(X))
+    assert mmd(late.transform(X)) < 0.3 * mmd(plain.transform(X))
+
+
+def test_posterior_tells_rows_apart_and_has_a_divergence(few):
+    X, labels = few
+    model = VariationalAutoEncoder(2, epochs=60, **FAST).fit(X)
+    Z = model.transform(X)
+    within = np.mean([Z[labels == c].var(0).sum() for c in range(3)])
+    assert within < 0.35 * Z.var(0).sum()
+    assert model.history_[-1]["kl"] > 0.5
+
+
+def parameters(kind, shape, **options):
+    run = Run(shape, Summary(), 1, 0, torch.device("cpu"))
+    model = kind(10, **options)._network(run)
+    return list(model.parameters())
+
+
+def count(tensors):
+    return sum(t.numel() for t in tensors)
+
+
+def test_table_1_counts():
+    mlp = parameters(AutoEncoder, (1024,), batch_norm=False)
+    assert (
+        round(count(p for p in mlp if p.ndim > 1) / 1e6, 2) == 4.21
+    )  # the table's, without biases
+    assert count(mlp) == 4_219_914
+    cnn = parameters(AutoEncoder, (1, 28, 28), batch_norm=False)
+    assert round(count(cnn) / 1e6, 2) == 1.73  # a mirrored decoder; the table's 1.23 M fits none
+    assert round(count(parameters(SelfView, (1, 28, 28))) / 1e6, 2) == 0.90
+    encoder = networks.mlp_encoder(1024, 10, batch_norm=False)
+    assert round(count(encoder.parameters()) / 1e6, 2) == 2.11  # the table's; without the head
+
+
+@pytest.mark.parametrize("shape", [(1, 28, 28), (3, 17, 30), (2, 3, 2), (1, 1, 1), (1, 40, 9)])
+@pytest.mark.parametrize("batch_norm", [True, False])
+def test_the_decoder_gives_images_of_the_size_that_came(shape, batch_norm):
+    x = torch.randn(2, *shape)
+    encoder = networks.cnn_encoder(shape, 3, batch_norm)
+    assert networks.cnn_decoder(3, shape, batch_norm)(encoder(x)).shape == x.shape
+
+
+@EACH
+def test_images_sparse_rows_and_vectors_are_taken(kind, rng):
+    images = rng.random((12, 6, 7)).astype(np.float32)
+    model = kind(2, epochs=1, **QUICK)
+    assert model.fit_transform(images).shape == (12, 2)
+    assert model.reconstruct(images).shape == images.shape
+    sparse = sp.random_array((12, 30), density=0.2, rng=rng, format="csr")
+    assert model.fit_transform(sparse).shape == (12, 2)
+
+
+@EACH
+@pytest.mark.parametrize("batch_norm", [True, False])
+def test_a_saved_model_gives_the_same_bits(kind, batch_norm, blobs, tmp_path):
+    X, _ = blobs
+    model = kind(2, epochs=1, batch_norm=batch_norm, **QUICK).fit(X)
+    model.save(tmp_path)
+    loaded = kind.load(tmp_path)
+    np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
+    np.testing.assert_array_equal(loaded.reconstruct(X), model.reconstruct(X))
+
+
+@EACH
+def test_an_own_encoder_is_taken(kind, blobs, tmp_path):
+    X, _ = blobs
+    model = kind(encoder=nn.Linear(12, 3), epochs=1, **QUICK).fit(X)
+    assert model.transform(X).shape == (240, 3)
+    model.save(tmp_path)
+    loaded = kind.load(tmp_path, encoder=nn.Linear(12, 3))
+    np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
+
+
+@EACH
+def test_data_in_another_unit_learns_alike(kind, few):
+    X, _ = few
+    model = kind(2, epochs=2, batch_norm=False, **QUICK)
+    np.testing.assert_array_equal(model.fit_transform(X * 2.0**20), model.fit_transform(X))
+
+
+def test_three_optimisers_resume_bit_for_bit(few, tmp_path, monkeypatch):
+    X, _ = few
+    monkeypatch.setattr(Checkpoints, "INTERVAL", 0.0)
+    model = AdversarialAutoEncoder(2, epochs=3, batch_size=30, checkpoint=tmp_path, **QUICK)
+    whole = model.fit_transform(X)
+    before_last, last = sorted(tmp_path.glob("*.safetensors"))
+    last.unlink()  # as if killed in the last epoch
+    written = before_last.stat().st_mtime_ns
+    np.testing.assert_array_equal(model.fit_transform(X), whole)
+    assert before_last.stat().st_mtime_ns == written
+
+
+def test_labels_change_nothing(blobs):
+    X, y = blobs
+    model = AutoEncoder(2, epochs=1, **QUICK)
+    np.testing.assert_array_equal(model.fit(X, y).transform(X), model.fit(X).transform(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (AutoEncoder(batch_norm="both"), "batch_norm must be True or False, got 'both'"),
+        (SparseAutoEncoder(target_activation=1.0), "target_activation must be between 0 and 1"),
+        (SparseAutoEncoder(penalty=-1), "penalty must be positive"),
+        (DenoisingAutoEncoder(corruption="salt"), "corruption must be one of 'masking'"),
+        (DenoisingAutoEncoder(level=1.5), "level must be between 0 and 1, got 1.5"),
+        (VariationalAutoEncoder(beta=0), "beta must be positive"),
+        (VariationalAutoEncoder(variance=-1.0), "variance must be"),
+    ],
+)
+def test_wrong_parameters_are_named(model, said, blobs):
+    with pytest.raises(InputError, match=said):
+        model.fit(blobs[0])
+
+
+@pytest.mark.slow
+@EACH
+def test_spoken_digits_are_told_apart_better_than_by_pca(kind, real_data):
+    from selfview import evaluate, load_dataset
+
+    digits = load_dataset("fsdd")
+    Z = kind(10, epochs=150, **QUICK).fit_transform(digits.X)
+    assert evaluate(Z, digits.y, measures=["linear"])["linear_accuracy"] > 0.762
