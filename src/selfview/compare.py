@@ -190,6 +190,7 @@ def _attempt(
         warnings.simplefilter("always")
         try:
             model = _model(METHODS[name], variant, settings, checkpoint)
+            start = time.monotonic()  # imports are done by now
             Z = model.fit_transform(X)
             seconds = time.monotonic() - start
             scores = evaluate(

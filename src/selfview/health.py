@@ -39,9 +39,11 @@ def verdict(figures: Mapping[str, float], n_components: int) -> tuple[bool, str]
         return False, "not finite: scale the data or lower learning_rate"
     rank = figures["effective_rank"]
     if n_components > 1 and rank < MIN_EFFECTIVE_RANK:
+        # Only SelfView has prototypes, and with them an epsilon.
+        remedy = "Lower epsilon, or train" if "prototype_use" in figures else "Train"
         return False, (
-            f"collapsed: the embedding fills {rank:.1f} of {n_components} directions. Lower "
-            "epsilon, or train for more epochs"
+            f"collapsed: the embedding fills {rank:.1f} of {n_components} directions. {remedy} "
+            "for more epochs"
         )
     if figures.get("prototype_use", 1.0) < MIN_PROTOTYPE_USE:
         return False, (

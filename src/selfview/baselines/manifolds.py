@@ -15,7 +15,7 @@ from sklearn import manifold
 from sklearn.neighbors import NearestNeighbors
 
 from selfview import parameters
-from selfview.baselines.classical import Array, Matrix, Reducer
+from selfview.baselines.reducer import Array, Matrix, Reducer
 from selfview.errors import InputError
 from selfview.rows import Rows, as_rows
 

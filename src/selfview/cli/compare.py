@@ -47,6 +47,7 @@ def compare(
         str | None, typer.Option(help="Regular expression; group 1 of a file's name is its label.")
     ] = None,
     array: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
+    skip_bad: Annotated[bool, typer.Option(help="Leave out rows that can't be read.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Fit several methods to the same rows, without labels, and judge them alike.
@@ -68,7 +69,8 @@ def compare(
         raise typer.BadParameter(
             f"a number of at least 1 or 'auto', not {epochs}", param_hint="--epochs"
         )
-    dataset, y = _labelled(data, labels, given(labels_from_name=labels_from_name, array=array))
+    options = given(labels_from_name=labels_from_name, array=array, skip_bad=skip_bad or None)
+    dataset, y = _labelled(data, labels, options)
     X, y, split = _rows(dataset, y, limit, seed)
     settings = Settings(
         n_components=components,

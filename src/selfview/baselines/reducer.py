@@ -1,0 +1,195 @@
+"""What the methods without a network share: the surface, and a model that is plain arrays.
+
+`Reducer` is the surface that all methods without a network share. A method says how to fit
+(`_learn`, which returns named arrays) and how to embed rows with those arrays (`_embed`); so a
+model on disk is its arrays and nothing else.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import validate_data
+
+from selfview import parameters, storage
+from selfview.checkpoint import read_state, write_state
+from selfview.errors import FileFormatError, InputError
+from selfview.estimator import UnfittedError
+from selfview.rows import ArrayRows, Rows, SparseRows, as_rows, expect_shape
+
+Array = NDArray[Any]
+Matrix = Any  # an ndarray (n, features), or a CSR array
+
+
+def as_matrix(rows: Rows) -> Matrix:
+    """All rows at once, flattened, as floats: CSR if they are sparse, else an ndarray."""
+    if isinstance(rows, SparseRows):
+        return _floats(rows.matrix)
+    if isinstance(rows, ArrayRows):
+        return _floats(rows.array.reshape(rows.n, -1))
+    return rows.take(slice(0, rows.n)).reshape(rows.n, -1).cpu().numpy()
+
+
+def _floats(matrix: Matrix) -> Matrix:
+    return matrix.astype(matrix.dtype if matrix.dtype in (np.float32, np.float64) else np.float64)
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Base of the methods without a network."""
+
+    n_components: int = field(default=10, kw_only=False)
+    random_state: Any = None
+
+    sparse = True  # does the algorithm take sparse rows as they are?
+
+    def _learn(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:
+        """The arrays that `_embed` needs, learned from all rows."""
+        raise NotImplementedError
+
+    def _embed(self, X: Matrix) -> Array:
+        """The rows' embeddings, each from its own row."""
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
+        """Learn the embedding of `X`.
+
+        Parameters
+        ----------
+        X : ndarray, memmap, sparse matrix, Tensor, DataFrame or torch Dataset
+            Rows of features (n, n_features), or images, which are flattened.
+        y : ignored
+            Labels are never looked at.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        rows = as_rows(X)
+        rows.check()
+        self._check_size(rows)
+        seed = parameters.seed("random_state", self.random_state)
+        arrays = self._learn(self._matrix(rows), np.random.RandomState(seed))
+        validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
+        self._become(rows.shape, arrays)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """Embed rows; each result depends on its own row alone.
+
+        Parameters
+        ----------
+        X : rows as in `fit`
+
+        Returns
+        -------
+        ndarray (n, embedding_dim_)
+        """
+        self._fitted()
+        rows = as_rows(X)
+        expect_shape(rows, self.shape_in_, type(self).__name__)
+        validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        rows.check()
+        matrix = self._matrix(rows)
+        return self._embed(matrix).astype(matrix.dtype, copy=False)
+
+    def _matrix(self, rows: Rows) -> Matrix:
+        matrix = as_matrix(rows)
+        return matrix if self.sparse or isinstance(matrix, np.ndarray) else matrix.toarray()
+
+    def _become(self, shape_in: tuple[int, ...], arrays: Mapping[str, Array]) -> None:
+        self.shape_in_ = shape_in
+        self.n_features_in_ = int(np.prod(shape_in))
+        # In one layout, so that a model gives the same bits before and after it was on disk.
+        self.arrays_ = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+        self.embedding_dim_ = self._width()
+
+    def _width(self) -> int:
+        return int(self.n_components)
+
+    def _fitted(self) -> None:
+        if not hasattr(self, "arrays_"):
+            name = type(self).__name__
+            raise UnfittedError(f"This {name} instance is not fitted yet: call 'fit' first")
+
+    @property
+    def n_parameters_(self) -> int | None:
+        """How many numbers were learned; None where the fitted rows themselves are the model."""
+        self._fitted()
+        return sum(array.size for array in self.arrays_.values() if array.ndim)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_dim_
+
+    def _check_parameters(self) -> None:
+        parameters.integer("n_components", self.n_components, at_least=1)
+
+    def _check_size(self, rows: Rows) -> None:
+        if self.n_components > min(rows.n, rows.n_features) or rows.n < 2:
+            raise InputError(
+                f"{type(self).__name__} with n_components={self.n_components} needs at least that "
+                f"many features, and as many rows but not fewer than 2; got n_samples = {rows.n} "
+                f"and n_features = {rows.n_features}"
+            )
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to the folder `path`, without pickle.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder is made; a model already in it is replaced.
+        """
+        self._fitted()
+        names = getattr(self, "feature_names_in_", None)
+        meta = {
+            "class": type(self).__name__,
+            "parameters": storage.plain_parameters(self),
+            "shape_in": list(self.shape_in_),
+            "feature_names_in": None if names is None else [str(name) for name in names],
+        }
+        tensors = {name: torch.from_numpy(np.array(a)) for name, a in self.arrays_.items()}
+        write_state(Path(path) / storage.FILE, tensors, meta)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """The model that `save` wrote to the folder `path`. Nothing in it is executed.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
+        file = Path(path) / storage.FILE
+        tensors, meta = read_state(file)
+        if meta.get("class") != cls.__name__:
+            raise InputError(f"{file} holds a model of {meta.get('class')}, not of {cls.__name__}")
+        try:
+            model = cls(**meta["parameters"])
+            model._check_parameters()
+            shape_in = tuple(storage._size(side) for side in meta["shape_in"])
+            model._become(shape_in, {name: tensor.numpy() for name, tensor in tensors.items()})
+            # Arrays that don't belong together can't embed a row of the right length.
+            if model._embed(model._probe()).shape != (1, model.embedding_dim_):
+                raise ValueError("its arrays don't fit its description")
+            names = meta["feature_names_in"]
+            if names is not None:
+                model.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
+        except (KeyError, TypeError, ValueError, IndexError, MemoryError, ArithmeticError) as error:
+            raise FileFormatError(f"{file} is damaged: {error}") from error
+        return model
+
+    def _probe(self) -> Array:
+        return np.zeros((1, self.n_features_in_), dtype=np.float32)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
