@@ -17,9 +17,10 @@ SEED = 0
 
 
 def colours_of(points: NDArray[Any]) -> NDArray[np.uint8]:
-    """Three coordinates as red, green and blue: each column's 1st to 99th percentile over 0..255."""
+    """Three coordinates as red, green and blue: the 1st to 99th percentile of each over 0..255."""
     low, high = np.percentile(points, [1, 99], axis=0)
-    return (np.clip((points - low) / (high - low), 0, 1) * 255).round().astype(np.uint8)
+    shares: NDArray[Any] = np.clip((points - low) / (high - low), 0, 1)
+    return (255 * shares).round().astype(np.uint8)
 
 
 def make(X: NDArray[Any]) -> NDArray[np.uint8]:
