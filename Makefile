@@ -34,8 +34,9 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 demo: $(VENV)/.demo
 	$(BIN) -m selfview demo
 
+# Two processes of one thread each: small tests gain nothing from threads.
 test: $(VENV)/.dev
-	$(BIN) -m pytest
+	OMP_NUM_THREADS=1 $(BIN) -m pytest -n 2
 
 test-slow: $(VENV)/.dev
 	$(BIN) -m pytest -m slow

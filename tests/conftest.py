@@ -5,10 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-
-# The suite may share its two cores; idle threads that spin would starve the others.
-torch.set_num_threads(min(2, os.cpu_count() or 1))
 
 
 @pytest.fixture

@@ -40,8 +40,8 @@ def test_the_same_seed_gives_the_same_numbers(blobs, monkeypatch):
 def test_shuffled_labels_score_at_chance(monkeypatch):
     monkeypatch.setattr(mi, "STEPS", 100)
     rng = np.random.default_rng(0)
-    y = np.repeat(np.arange(5), 200)
-    Z = rng.normal(size=(1000, 4)) + 6 * np.eye(5, 4)[y]
+    y = np.repeat(np.arange(5), 120)
+    Z = rng.normal(size=(600, 4)) + 6 * np.eye(5, 4)[y]
     scores = evaluate(Z, rng.permutation(y))
     for name in ("linear_accuracy", "graph_accuracy", "knn_accuracy", "kmeans_acc"):
         assert scores[name] < 0.3, name  # chance is 0.2

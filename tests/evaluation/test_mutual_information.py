@@ -18,7 +18,10 @@ def mine(Z, y, **options):
     return evaluate(Z, y, measures="mine", **options)["mine"]
 
 
-@pytest.mark.parametrize(("dim", "rho"), [(1, 0.8), (5, 0.5), (5, 0.9)])
+MORE = [pytest.param(*case, marks=pytest.mark.slow) for case in ((1, 0.8), (2, 0.9), (3, 0.4))]
+
+
+@pytest.mark.parametrize(("dim", "rho"), [(5, 0.5), (5, 0.9), *MORE])
 def test_correlated_gaussians_have_the_closed_forms_information(dim, rho):
     Z, y = gaussians(dim, rho)
     truth = -dim / 2 * np.log(1 - rho**2)
@@ -55,15 +58,15 @@ def test_the_scale_of_the_features_does_not_matter(monkeypatch):
     monkeypatch.setattr(mutual_information, "STEPS", 100)
     Z, y = gaussians(3, 0.7, n=1000)
     plain = mine(Z, y)
-    assert mine(1000 * Z, y) == pytest.approx(plain, abs=0.02)
-    assert mine(Z, 1000 * y + 5) == pytest.approx(plain, abs=0.02)
+    assert mine(1000 * Z, 1000 * y + 5) == pytest.approx(plain, abs=0.02)
 
 
-def test_an_outlier_can_hide_information_but_not_make_it_up(monkeypatch):
+def test_one_wild_row_does_not_decide(monkeypatch):
     monkeypatch.setattr(mutual_information, "STEPS", 100)
-    Z, y = gaussians(2, 0.8, n=500)
+    Z, y = gaussians(2, 0.8, n=1000)
+    plain = mine(Z, y)
     Z[7] = 1e30
-    assert 0 <= mine(Z, y) < 1.3
+    assert mine(Z, y) == pytest.approx(plain, abs=0.1)
 
 
 def test_the_callers_random_state_and_modes_are_left_alone(monkeypatch):

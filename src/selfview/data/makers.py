@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from selfview.data import msi_target
 from selfview.data.archives import tar_members, zip_member
 from selfview.data.arrays import ArrayPreparation, read_npz_arrays
 from selfview.data.audio import AudioPreparation, read_wav
@@ -209,15 +210,19 @@ def bladder(paths: tuple[Path, ...]) -> Dataset:
     Every pixel with a signal is kept, also off the tissue: the paper removed its background by
     hand, and no such drawing exists here. The segments (1 to 6) come from an algorithm, not from an
     expert, so they are a further label; 3 and 4 lie off the tissue, and ``further["tissue"]`` is 1
-    for pixels of the others. The 108 empty spectra are dropped.
+    for pixels of the others. ``further["rgb"]`` are the stored colours to regress
+    embeddings on (see `msi_target`). The 108 empty spectra are dropped.
     """
     parts = read_npz_arrays(paths[0], ("X", "mz", "x", "y", "ssc"))
     maxima = parts["X"].max(axis=0)
     keep = np.flatnonzero(parts["X"].any(axis=1))
     segment = parts["ssc"][keep].astype(np.int64)
+    tissue = (~np.isin(segment, (3, 4))).astype(np.int64)
+    further: dict[str, Array] = {"segment": segment, "tissue": tissue}
+    if (rgb := msi_target.load(len(keep))) is not None:
+        further["rgb"] = rgb
     return Dataset(
-        "msi", (parts["X"] / maxima)[keep].astype(np.float32),
-        further={"segment": segment, "tissue": (~np.isin(segment, (3, 4))).astype(np.int64)},
+        "msi", (parts["X"] / maxima)[keep].astype(np.float32), further=further,
         coordinates=np.stack([parts["x"], parts["y"]], axis=1)[keep].astype(np.int64),
         ids=keep, preparation=PeakPreparation(parts["mz"], maxima),
     )  # fmt: skip

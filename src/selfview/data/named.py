@@ -90,7 +90,7 @@ DATASETS: dict[str, Entry] = {
         "Römpp et al., Angewandte Chemie 49, 2010; PRIDE PXD001283",
         "public data (PRIDE); peak table MIT", makers.bladder,
         local=(("msi/mouse_bladder_maldi_msi.npz",),), remote=homes.BLADDER,
-        make_remote=makers.bladder_imzml,
+        make_remote=makers.bladder_imzml, version=2,
     ),
     "synthetic-msi": Entry(
         "generated image of a tissue of five regions, with its truth", 6400, "1024", 6,

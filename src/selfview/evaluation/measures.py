@@ -81,7 +81,7 @@ def _regression(task: Task) -> dict[str, float]:
 
 
 def _knn(task: Task) -> dict[str, float]:
-    return probes.knn_accuracy(task.Z, task.codes, task.split)
+    return probes.knn_accuracy(task.Z, task.codes, task.split, task.seed)
 
 
 def _silhouette(task: Task) -> dict[str, float]:

@@ -47,7 +47,7 @@ MAX_ROWS = 50_000  # more rows are subsampled; the figure's own noise is then be
 MET = 500  # values of a continuous target that each scored row is paired with
 STOP_ROWS = 1_000  # enough to see the critic get worse
 FEWEST_ROWS = 10
-FARTHEST = 10.0  # standard deviations; a held-out outlier must not decide the bound
+CORE = 4.0  # standard deviations of a normal distribution
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,9 @@ def mutual_information(
     on four fifths of the training rows, stopped by the fifth and scored on the test rows.
 
     `mine` is the mean of the bound over the critics and the last quarter of their training,
-    `mine_spread` the standard deviation over both. A held-out bound is at most the truth, up to
-    sampling noise, so independent data can come out slightly below 0; that is left visible.
+    `mine_spread` the standard deviation over both. A critic that the stopping rows never see above
+    0 counts as 0. A held-out bound is at most the truth, up to sampling noise, so independent data
+    can come out slightly below 0; that is left visible.
     """
     train = np.arange(len(Z)) if split is None else split.train
     train = train[subsample(train.size, MAX_ROWS, seed)]
@@ -119,29 +120,45 @@ def _one_critic(
     Z: Floats, y: Floats | Ints, parts: tuple[Ints, Ints, Ints], generator: torch.Generator
 ) -> list[float]:
     """The bound on the scored rows, several times in the last part of training."""
-    z = [_tensor(part) for part in standardise(*(Z[rows] for rows in parts))]
+    z = _tame(*(Z[rows] for rows in parts))
     if y.ndim == 1:
         learn, stop, score = (
             _class_pairs(part, torch.from_numpy(y[rows]), int(y.max()) + 1)
             for part, rows in zip(z, parts, strict=True)
         )
     else:
-        values = [
-            _tensor(part) for part in standardise(*(y[rows].astype(np.float64) for rows in parts))
-        ]
+        values = _tame(*(y[rows].astype(np.float64) for rows in parts))
         learn = Pairs(z[0], values[0], torch.arange(len(z[0]), device="cpu"), values[0])
         stop, score = (
             _value_pairs(part[:most], value[:most])
             for part, value, most in zip(z[1:], values[1:], (STOP_ROWS, None), strict=True)
         )
     snapshots = _train(learn, y.ndim == 1, generator)
-    end = int(np.argmax([_bound(weights, stop) for weights in snapshots])) + 1
+    stopping = [_bound(weights, stop) for weights in snapshots]
+    if max(stopping) <= 0:  # no moment of this critic beats T = 0, whose bound is 0
+        return [0.0]
+    end = int(np.argmax(stopping)) + 1
     first = min(math.floor(end * (1 - LAST_PART)), end - 1)
     return [_bound(weights, score) for weights in snapshots[first:end]]
 
 
-def _tensor(part: Floats) -> Tensor:
-    return torch.from_numpy(np.clip(part, -FARTHEST, FARTHEST).astype(np.float32))
+def _tame(*parts: Floats) -> list[Tensor]:
+    """All parts by the first one's quartiles, with values beyond CORE pressed below CORE + 1.
+
+    Mutual information doesn't change under an invertible map of each feature, so the pressing
+    costs none, while one wild row can neither flatten all others nor decide the bound.
+    """
+    low, middle, high = np.quantile(parts[0], (0.25, 0.5, 0.75), axis=0)
+    # 1.349: the quartiles' distance in a normal distribution. Mostly constant features have none.
+    spread = np.where(high > low, (high - low) / 1.349, parts[0].std(axis=0))
+    spread[spread == 0] = 1
+    pressed = []
+    for part in parts:
+        scaled = (part - middle) / spread
+        beyond = np.log1p(np.maximum(np.abs(scaled) - CORE, 0))
+        inner = np.clip(scaled, -CORE, CORE)
+        pressed.append(inner + np.sign(scaled) * beyond / (1 + beyond))
+    return [torch.from_numpy(part.astype(np.float32)) for part in standardise(*pressed)]
 
 
 def _class_pairs(z: Tensor, codes: Tensor, n_classes: int) -> Pairs:
