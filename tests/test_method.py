@@ -193,7 +193,8 @@ def test_our_learning_rate_rises_and_falls():
     ours = rate()
     assert 0 < ours(0.0) < 1e-5
     assert ours(2.5) == pytest.approx(2e-3, rel=1e-3)
-    assert ours(2.5) > ours(20.0) > ours(40.0) > ours(49.9) > 0
+    assert ours(2.5) > ours(20.0) > ours(40.0) > ours(49.9)
+    assert ours(50.0) == ours(70.0) == pytest.approx(2e-5)  # beyond the plan, as in partial_fit
 
 
 def test_what_is_given_wins_over_the_recipe():

@@ -75,8 +75,8 @@ class SelfView(Embedder):
     learning_rate : "auto" or float
         Of Adam, at its highest. "auto": 2e-3, and 5e-4 in the paper's recipe.
     schedule : {"auto", "cosine", "drop"}
-        How the learning rate goes: up in the first twentieth of the epochs and down to zero along
-        a cosine (ours), or down to a fifth after a fifth of the epochs (the paper's).
+        How the learning rate goes: up in the first twentieth of the epochs and down to a hundredth
+        along a cosine (ours), or down to a fifth after a fifth of the epochs (the paper's).
     precision : {"auto", "float32", "bfloat16"}
         Of training. "auto" takes bfloat16 where the processor computes with it directly.
         `transform` is always in float32.

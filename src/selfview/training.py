@@ -21,6 +21,7 @@ BETAS = (0.9, 0.999)
 DROP_SHARE = 1000 / 5000  # of the paper's epochs, before the learning rate drops
 DROP = 1e-4 / 5e-4  # what is left of it then
 RISE_SHARE = 0.05  # of the epochs, for a learning rate to rise
+FLOOR = 0.01  # of the highest learning rate, at the end
 RISE_START = 1e-3  # epochs, so that the first step is not of length zero
 
 
@@ -73,13 +74,17 @@ def dropping_rate(start: float, epochs: int) -> Callable[[float], float]:
 
 
 def cosine_rate(peak: float, epochs: int) -> Callable[[float], float]:
-    """Up to `peak` in the first twentieth of the epochs, then down to zero along a half cosine."""
+    """Up to `peak` in the first twentieth of the epochs, then down to a hundredth by a cosine.
+
+    Not to zero, so that training which goes on beyond its epochs still learns.
+    """
 
     def rate(epoch: float) -> float:
         done = (epoch + RISE_START) / epochs
         if done < RISE_SHARE:
             return peak * done / RISE_SHARE
-        return peak * (1 + math.cos(math.pi * min((done - RISE_SHARE) / (1 - RISE_SHARE), 1))) / 2
+        fall = (1 + math.cos(math.pi * min((done - RISE_SHARE) / (1 - RISE_SHARE), 1))) / 2
+        return peak * (FLOOR + (1 - FLOOR) * fall)
 
     return rate
 
