@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 
 from selfview import SelfView, evaluate, load_dataset
 
-EPOCHS = 60  # 480 steps: half a minute on two cores
+EPOCHS = 60  # 480 steps: well under a minute on two cores
 
 
 def test_digits_are_told_apart_better_than_by_pca():
