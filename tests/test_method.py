@@ -230,6 +230,7 @@ def test_what_is_given_wins_over_the_recipe():
         (dict(recipe="soup"), "recipe must be one of 'paper', 'selfview', got 'soup'"),
         (dict(random_state="zero"), "random_state must be an integer"),
         (dict(verbose="loud"), "verbose must be an integer"),
+        (dict(checkpoint=5), "checkpoint must be a folder or None, got 5"),
     ],
 )
 def test_a_wrong_parameter_is_named_with_its_value_and_nothing_is_half_done(blobs, wrong, message):
@@ -326,6 +327,12 @@ def test_an_own_encoder_decides_the_size_and_is_not_changed(blobs):
     assert model.embedding_dim_ == 6
     assert torch.equal(own[0].weight, before)
     assert not torch.equal(model.network_.encoder[0].weight, before)
+
+
+def test_a_frozen_encoder_stays_as_it_is(blobs):
+    own = nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 4)).requires_grad_(False)
+    model = small(encoder=own).fit(blobs[0])
+    assert torch.equal(model.network_.encoder[0].weight, own[0].weight)
 
 
 # -- scikit-learn ---------------------------------------------------------------------------------

@@ -136,6 +136,7 @@ def test_large_but_finite_numbers_pass_the_check():
         (None, "numbers"),
         (pd.DataFrame({"a": [1.0], "city": ["Ulm"]}), "column city of the data frame is not"),
         (sp.csr_array(np.zeros((3, 3), complex)), "Complex"),
+        (np.ma.masked_greater(np.eye(3), 0), "masked entries: fill them first"),
         (Items(["words", "words"]), "item 0 of the Dataset is a str"),
         (Items([]), "empty"),
     ],

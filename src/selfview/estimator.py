@@ -315,6 +315,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             parameters.one_of("encoder", self.encoder, networks.ENCODERS)
         if self.epochs != "auto":
             parameters.integer("epochs", self.epochs, at_least=1)
+        if not isinstance(self.checkpoint, str | Path | None):
+            raise InputError(f"checkpoint must be a folder or None, got {self.checkpoint!r}")
         if not isinstance(self.verbose, bool):
             parameters.integer("verbose", self.verbose, at_least=0)
 

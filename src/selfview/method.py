@@ -256,7 +256,8 @@ class SelfView(Embedder):
             None if self.schedule == "auto" else self.schedule,
             run.epochs,
         )
-        return [Phase("loss", list(network.parameters()), loss, learning_rate)]
+        learned = [p for p in network.parameters() if p.requires_grad]  # an encoder may be frozen
+        return [Phase("loss", learned, loss, learning_rate)]
 
     def _views(self, network: EncoderHead, step: Step) -> list[Tensor]:
         """Two views of a batch, of the kinds that `views` names."""

@@ -258,6 +258,8 @@ def _as_array(X: Any) -> NDArray[Any]:
         raise InputError(
             "X is not a rectangular array of numbers: its rows differ in length"
         ) from error
+    if np.ma.is_masked(array):
+        raise InputError("X has masked entries: fill them first, X.filled(...)")
     _check_dtype(_kind(array.dtype), str(array.dtype))
     _check_ndim(array.ndim)
     return array
