@@ -79,7 +79,7 @@ def test_recordings_are_fitted_and_one_new_file_is_embedded(tmp_path, rng):
     fit = ("fit", folder, "--labels-from-name", r"^(\d)_", "--epochs", 2, "--out", tmp_path / "run")
     selfview(*fit)
     done = selfview("embed", tmp_path / "run", folder / "0_0.wav", "--out", tmp_path / "z.npy")
-    assert "1 rows embedded in 10 dimensions" in done.stdout
+    assert "1 row embedded in 10 dimensions" in done.stdout
     assert np.load(tmp_path / "z.npy").shape == (1, 10)
 
 

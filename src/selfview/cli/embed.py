@@ -28,4 +28,5 @@ def embed(
     model, preparation = load_run(run)
     dataset = preparation.read(data, **given(id=id, array=array, skip_bad=skip_bad or None))
     write_embedding(out, model.transform(dataset.X), dataset.ids)
-    typer.echo(f"{len(dataset):,} rows embedded in {model.embedding_dim_} dimensions: {out}")
+    rows = f"{len(dataset):,} row{'s' * (len(dataset) != 1)}"
+    typer.echo(f"{rows} embedded in {model.embedding_dim_} dimensions: {out}")

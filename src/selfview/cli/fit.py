@@ -44,7 +44,9 @@ def fit(
 
     Example: selfview fit recordings/ --labels-from-name '^([0-9])_' --out run
     """
-    from selfview import SelfView
+    import warnings
+
+    from selfview import CollapseWarning, SelfView
     from selfview.data import read
     from selfview.evaluation import evaluate
     from selfview.runs import save_run
@@ -81,7 +83,9 @@ def fit(
     dataset = read(data, **options)
     if not resume:
         _forget(out / "checkpoint")
-    Z = model.fit_transform(dataset.X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CollapseWarning)  # the verdict is told at the end
+        Z = model.fit_transform(dataset.X)
     scores = {}
     if dataset.y is not None:
         split = None if dataset.test is None else (dataset.train, dataset.test)
