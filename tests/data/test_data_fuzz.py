@@ -1,7 +1,6 @@
 """Mutated real files: whatever a reader is given, it gives rows or one of our own errors."""
 
 import gzip
-import logging
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -74,11 +73,13 @@ def _rows_or_error(path: Path) -> tuple[Any, str]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_mutated_file_gives_rows_or_our_own_error(name: str, tmp_path: Path) -> None:
+def test_a_mutated_file_gives_rows_or_our_own_error(
+    name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     write, header, cases = CASES[name]
     path = write(tmp_path / name)
     content = path.read_bytes()
-    logging.getLogger("selfview.data").setLevel("ERROR")
+    caplog.set_level("ERROR", logger="selfview.data")
 
     @settings(
         max_examples=cases, deadline=None, database=None, suppress_health_check=list(HealthCheck)
