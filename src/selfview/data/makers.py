@@ -174,7 +174,8 @@ def _unit_rows(X: csr_matrix) -> csr_matrix:
 def fsdd(paths: tuple[Path, ...]) -> Dataset:
     """Spectrograms of the 3,000 recordings; the digit is the label, the speaker a further one.
 
-    The official split of the project: recordings 0 to 4 of each speaker and digit are the test set.
+    The project calls recordings 0 to 4 of each speaker and digit its test set: ``further["test"]``.
+    It is not the `Dataset`'s split, because the paper's figures are those of a stratified fifth.
     """
     how = AudioPreparation()
     found = sorted(
@@ -195,7 +196,7 @@ def fsdd(paths: tuple[Path, ...]) -> Dataset:
     test = np.array([int(index) < 5 for _, _, index in groups])
     return Dataset(
         "fsdd", X, np.array([int(digit) for digit, _, _ in groups]), _DIGITS,
-        further={"speaker": speaker}, train=np.flatnonzero(~test), test=np.flatnonzero(test),
+        further={"speaker": speaker, "test": test.astype(np.int64)},
         shape=(how.frames, how.bins), ids=np.array([name for name, _ in found]), preparation=how,
     )  # fmt: skip
 

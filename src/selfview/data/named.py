@@ -83,7 +83,7 @@ DATASETS: dict[str, Entry] = {
         "spoken digits of six speakers, spectrograms of 48x48", 3000, "2304", 10,
         "Free Spoken Digit Dataset, Jackson et al., doi:10.5281/zenodo.1342401, 2018",
         "CC BY-SA 4.0", makers.fsdd, epsilon=5.0,
-        local=(("fsdd/fsdd_recordings.tar.gz",),), remote=homes.FSDD,
+        local=(("fsdd/fsdd_recordings.tar.gz",),), remote=homes.FSDD, version=2,
     ),
     "msi": Entry(
         "mass-spectrometry image of a mouse bladder", 34_732, "79 (1024 from PRIDE)", 0,
