@@ -139,10 +139,11 @@ class OpenImzML:
         self.ibd = _ibd_of(self.path)
         self.messages: tuple[str, ...] = ()
         parser = self._parse()
-        self.coordinates: Array = np.array(parser.coordinates, dtype=np.int64)[:, :2]
-        self._mz = (np.array(parser.mzOffsets), np.array(parser.mzLengths))
-        self._intensity = (np.array(parser.intensityOffsets), np.array(parser.intensityLengths))
-        self._types = (_TYPES[parser.mzPrecision], _TYPES[parser.intensityPrecision])
+        with reading(self.path, "imzML"):  # what a damaged file leaves unsaid is None here
+            self.coordinates: Array = np.array(parser.coordinates, dtype=np.int64)[:, :2]
+            self._mz = (np.array(parser.mzOffsets), np.array(parser.mzLengths))
+            self._intensity = (np.array(parser.intensityOffsets), np.array(parser.intensityLengths))
+            self._types = (_TYPES[parser.mzPrecision], _TYPES[parser.intensityPrecision])
         self._size = self.ibd.stat().st_size
         self._last: tuple[int, int, NDArray[np.float64]] | None = None
 
@@ -182,9 +183,12 @@ class OpenImzML:
         """m/z and intensities of each spectrum, or the error that one of them gives."""
         for index in range(len(self.coordinates)):
             try:
-                yield self._spectrum(index)
+                with reading(f"{self.path} spectrum {index}"):
+                    spectrum = self._spectrum(index)
             except FileFormatError as error:
                 yield error
+            else:
+                yield spectrum
 
     def _spectrum(self, index: int) -> Spectrum:
         x, y = self.coordinates[index]
