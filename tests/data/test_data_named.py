@@ -255,6 +255,20 @@ def test_msi_keeps_coordinates_and_segments(real: Path) -> None:
     np.testing.assert_array_equal(msi.further["tissue"] == 0, off)
 
 
+def test_msi_has_the_colours_to_regress_on(real: Path) -> None:
+    msi = load_dataset("msi")
+    rgb = msi.further["rgb"]
+    assert rgb.shape == (len(msi), 3)
+    assert rgb.dtype == np.uint8
+    assert all(np.unique(channel).size > 200 for channel in rgb.T)
+    # Neighbours on the tissue have like colours: the target is an image, not noise.
+    at = {(int(x), int(y)): i for i, (x, y) in enumerate(np.asarray(msi.coordinates))}
+    pairs = np.array([(i, at[x + 1, y]) for (x, y), i in at.items() if (x + 1, y) in at])
+    near = np.abs(np.diff(rgb[pairs].astype(float), axis=1)).mean()
+    any_two = np.abs(rgb[::2].astype(float) - np.roll(rgb, 9999, axis=0)[::2]).mean()
+    assert near < 0.7 * any_two
+
+
 def test_synthetic_msi_is_seeded_and_looks_like_an_instruments() -> None:
     from selfview.data import synthetic_msi
 
