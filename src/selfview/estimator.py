@@ -24,13 +24,15 @@ from torch import Tensor, nn
 
 from selfview import health, networks, parameters, storage
 from selfview.checkpoint import Checkpoints, restore
+from selfview.distributed import current
 from selfview.errors import CollapseWarning, InputError, SelfViewWarning
 from selfview.networks import EncodingNetwork
 from selfview.progress import follow
 from selfview.rows import Rows, Summary, as_rows, expect_shape
 from selfview.run import Run as Run
 from selfview.run import plan
-from selfview.training import Phase, adam, own_randomness, train
+from selfview.synchrony import synchronised
+from selfview.training import Phase, adam, n_batches, own_randomness, train
 
 TRANSFORM_ROWS = 4096
 HEALTH_ROWS = 4096
@@ -136,7 +138,10 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         start = time.monotonic() - (history[-1]["seconds"] if history else 0.0)
         epochs = range(len(history), until)
         network.train()
-        with own_randomness(run.seed):
+        group = current()
+        group.expect_enough(rows.n // n_batches(rows.n, self.batch_size))
+        group.synchronise(network)
+        with own_randomness(run.seed), synchronised(network, group):
             figures = train(
                 phases,
                 optimisers,
@@ -147,6 +152,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 seed=run.seed,
                 device=run.device,
                 precision=run.precision,
+                group=group,
             )
             headline = self._headline(rows, run, network)
             for row in follow(figures, headline=headline, epochs=epochs, verbose=self.verbose):

@@ -8,13 +8,14 @@ on with the same bits.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from selfview.distributed import WHOLE, Group, Share
 from selfview.errors import SelfViewError
 
 BETAS = (0.9, 0.999)
@@ -36,6 +37,8 @@ class Step:
     batch: Tensor  # (batch, *shape)
     epoch: float  # epochs done before this step, with fraction
     generator: torch.Generator
+    rows: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))  # their numbers
+    share: Share = WHOLE  # which rows of a batch these are, if several processes hold it
 
 
 Loss = Callable[[Step], tuple[Tensor, Mapping[str, float]]]
@@ -126,6 +129,7 @@ def train(
     seed: int,
     device: torch.device,
     precision: str = "float32",
+    group: Group = Group(),  # noqa: B008 (it is frozen)
 ) -> Iterator[dict[str, float]]:
     """Train, an epoch each time a row of figures is asked for.
 
@@ -142,6 +146,8 @@ def train(
     device : torch.device
     precision : "float32" or "bfloat16"
         Of the forward and backward passes; weights and optimiser stay in float32.
+    group : Group
+        The processes that train together, each on its share of every batch.
 
     Yields
     ------
@@ -149,30 +155,44 @@ def train(
         Means over the epoch's steps of every figure that the losses return, and of the losses.
     """
     generator = torch.Generator(device)
+    losses = [group.objective(phase.loss, phase.parameters) for phase in phases]
     for epoch in epochs:
         sums: dict[str, float] = {}
         order = batches(n, batch_size, seed, epoch)
         for i, index in enumerate(order):
             draw = step_seed(seed, epoch, i)
             generator.manual_seed(draw)
-            torch.manual_seed(draw)  # for layers that draw by themselves, as dropout does
-            step = Step(take(index), epoch + i / len(order), generator)
-            for phase, optimiser in zip(phases, optimisers, strict=True):
+            # For layers that draw by themselves, as dropout does: not the same in each process.
+            torch.manual_seed(draw + group.rank)
+            share = group.share(len(index))
+            own = index[share.rows]
+            step = Step(take(own), epoch + i / len(order), generator, own, share)
+            for phase, optimiser, objective in zip(phases, optimisers, losses, strict=True):
                 with autocast(device, precision):
-                    loss, figures = phase.loss(step)
-                _descend(phase, optimiser, loss, step.epoch)
-                for name, value in {phase.name: loss.item(), **figures}.items():
+                    loss, figures = objective(step)
+                means = group.means({phase.name: loss.item(), **figures}, share, device)
+                _check(phase, means[phase.name], step.epoch)
+                gradients = group.gradients(loss, phase.parameters, share)
+                _descend(phase, optimiser, gradients, step.epoch)
+                for name, value in means.items():
                     sums[name] = sums.get(name, 0.0) + value / len(order)
         yield {"epoch": epoch + 1, **sums}
 
 
-def _descend(phase: Phase, optimiser: torch.optim.Optimizer, loss: Tensor, epoch: float) -> None:
-    if not math.isfinite(loss.item()):
+def _check(phase: Phase, value: float, epoch: float) -> None:
+    if not math.isfinite(value):
         raise TrainingError(
-            f"the {phase.name} became {loss.item()} in epoch {int(epoch) + 1}. Lower learning_rate "
+            f"the {phase.name} became {value} in epoch {int(epoch) + 1}. Lower learning_rate "
             "or epsilon, or scale the data (sklearn.preprocessing.StandardScaler)"
         )
-    gradients = torch.autograd.grad(loss, list(phase.parameters), allow_unused=True)
+
+
+def _descend(
+    phase: Phase,
+    optimiser: torch.optim.Optimizer,
+    gradients: Sequence[Tensor | None],
+    epoch: float,
+) -> None:
     for parameter, gradient in zip(phase.parameters, gradients, strict=True):
         parameter.grad = gradient
     for group in optimiser.param_groups:
