@@ -171,6 +171,14 @@ class Group:
             dist.broadcast(content, 0)
         return content.cpu().numpy().tobytes()
 
+    def agreed(self, number: int) -> int:
+        """The first process's number, in all of them."""
+        if self.size == 1:
+            return number
+        message = torch.tensor([number], device=_device())
+        dist.broadcast(message, 0)
+        return int(message)
+
     def synchronise(self, network: nn.Module) -> None:
         """Give all processes the first one's weights and buffers."""
         if self.size > 1:
@@ -226,6 +234,9 @@ class Group:
         return dict(zip(figures, share.sum(values * share.weight).tolist(), strict=True))
 
 
+ALONE = Group()
+
+
 class _Loss(nn.Module):
     """A loss as a module, whose forward pass DistributedDataParallel can follow."""
 
@@ -241,7 +252,7 @@ class _Loss(nn.Module):
 def current() -> Group:
     """The group that this process belongs to: PyTorch's default one, or itself alone."""
     if not (dist.is_available() and dist.is_initialized()):
-        return Group()
+        return ALONE
     return Group(dist.get_rank(), dist.get_world_size())
 
 
