@@ -16,7 +16,7 @@ ORDER = (
     *("distributed", "views", "targets", "losses", "networks", "training", "checkpoint"),
     *("synchrony", "course"),
     *("recipes", "run", "storage", "estimator", "method", "baselines", "evaluation"),
-    *("runs", "compare", "paper", "report", "cli", "__main__"),
+    *("runs", "embedding", "compare", "paper", "report", "cli", "__main__"),
 )
 STRANGERS = {"views", "targets", "losses", "networks", "training"}
 LEARNING = (*STRANGERS, "estimator", "method", "baselines")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from hashlib import sha256
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -105,6 +105,7 @@ def all_reduce(x: Tensor, op: Any = dist.ReduceOp.SUM) -> Tensor:
     return x
 
 
+T = TypeVar("T")
 Figures = Mapping[str, float]
 Objective = Callable[[Any], tuple[Tensor, Figures]]
 
@@ -178,6 +179,19 @@ class Group:
         message = torch.tensor([number], device=_device())
         dist.broadcast(message, 0)
         return int(message)
+
+    def by_turns(self, read: Callable[[], T]) -> T:
+        """What `read` returns: called in the first process of each host, then in the others.
+
+        So that what it leaves in a cache is made once.
+        """
+        first = int(os.environ.get("LOCAL_RANK", self.rank)) == 0
+        result: list[T] = []
+        for turn in (True, False):
+            with self.together():
+                if turn == first or (self.size == 1 and turn):
+                    result.append(read())
+        return result[0]
 
     def synchronise(self, network: nn.Module) -> None:
         """Give all processes the first one's weights and buffers."""

@@ -266,11 +266,19 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         encoder = self._fitted_network().encoder
         return self._apply(encoder, X, self.embedding_dim_)
 
+    def _embed(self, rows: Rows) -> NDArray[np.float32]:
+        return self._map(self._fitted_network().encoder, rows, self.embedding_dim_)
+
     def _apply(
         self, function: Callable[[Tensor], Tensor], X: Any, width: int
     ) -> NDArray[np.float32]:
         rows = self._rows(X)
         validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        return self._map(function, rows, width)
+
+    def _map(
+        self, function: Callable[[Tensor], Tensor], rows: Rows, width: int
+    ) -> NDArray[np.float32]:
         rows.check()
         device = next(self.network_.parameters()).device
         shape = networks.input_shape(rows.shape, self.encoder)

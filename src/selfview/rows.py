@@ -196,6 +196,24 @@ class DatasetRows(Rows):
         return torch.stack(items)
 
 
+class RowRange(Rows):
+    """Consecutive rows of others, from `start` up to `stop`; errors name their numbers there."""
+
+    def __init__(self, rows: Rows, start: int, stop: int) -> None:
+        self.rows, self.start = rows, start
+        self.n, self.shape = stop - start, rows.shape
+
+    def take(self, index: Index | slice) -> Tensor:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(self.n)
+            return self.rows.take(slice(self.start + start, self.start + stop))
+        return self.rows.take(index + self.start)
+
+    def chunks(self) -> Iterator[tuple[int, Tensor]]:
+        for start, x in super().chunks():
+            yield self.start + start, x
+
+
 def as_rows(X: Any) -> Rows:
     """`X`, whatever it is, as `Rows`.
 

@@ -1,11 +1,16 @@
 """`selfview embed`: embed new files with a fitted run, prepared exactly as at fit time."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from selfview.cli.options import check_output, given, write_embedding
+
+if TYPE_CHECKING:
+    from selfview.data import Dataset
+    from selfview.distributed import Group
+    from selfview.method import SelfView
 
 
 def embed(
@@ -23,10 +28,35 @@ def embed(
     Example: selfview embed run new.csv --out z.parquet
     """
     check_output(out)
-    from selfview.runs import load_run  # after the cheap check: it takes seconds
+    from selfview.distributed import launched  # after the cheap check: it takes seconds
+    from selfview.runs import load_run
 
-    model, preparation = load_run(run)
-    dataset = preparation.read(data, **given(id=id, array=array, skip_bad=skip_bad or None))
-    write_embedding(out, model.transform(dataset.X), dataset.ids)
+    with launched() as group:
+        model, preparation = load_run(run)
+        options = given(id=id, array=array, skip_bad=skip_bad or None)
+        dataset = group.by_turns(lambda: preparation.read(data, **options))
+        if group.size == 1:
+            write_embedding(out, model.transform(dataset.X), dataset.ids)
+        else:
+            _write_together(out, model, dataset, group)
+    if not group.leads:
+        return
     rows = f"{len(dataset):,} row{'s' * (len(dataset) != 1)}"
     typer.echo(f"{rows} embedded in {model.embedding_dim_} dimensions: {out}")
+
+
+def _write_together(out: Path, model: "SelfView", dataset: "Dataset", group: "Group") -> None:
+    """Under `torchrun`: each process a range of the rows, into one memory-mapped file."""
+    import numpy as np
+
+    from selfview.embedding import embed_together
+
+    if out.suffix == ".npy":
+        embed_together(model, dataset.X, out, group)
+        return
+    table = out.with_name(f".{out.name}.npy")
+    embed_together(model, dataset.X, table, group)
+    with group.together():
+        if group.leads:
+            write_embedding(out, np.load(table, mmap_mode="r"), dataset.ids)
+            table.unlink()

@@ -48,6 +48,7 @@ def fit(
 
     from selfview import CollapseWarning, SelfView
     from selfview.data import read
+    from selfview.distributed import launched, restarted
     from selfview.evaluation import evaluate
     from selfview.runs import save_run
 
@@ -80,15 +81,18 @@ def fit(
         ),
     )
     model._check_parameters()
-    dataset = read(data, **options)
-    if not resume:
-        _forget(out / "checkpoint")
-    with warnings.catch_warnings():
+    with launched() as group, warnings.catch_warnings():
+        dataset = group.by_turns(lambda: read(data, **options))
+        if group.leads and not (resume or restarted()):
+            _forget(out / "checkpoint")
         warnings.simplefilter("ignore", CollapseWarning)  # the verdict is told at the end
-        Z = model.fit_transform(dataset.X)
+        model.fit(dataset.X)
+    if not group.leads:
+        return
     scores = {}
     if dataset.y is not None:
         split = None if dataset.test is None else (dataset.train, dataset.test)
+        Z = model.transform(dataset.X)
         scores = evaluate(Z, dataset.y, split=split, measures=["linear", "clustering"])
     save_run(out, model, dataset, source=data, options=options, scores=scores)
     _forget(out / "checkpoint")

@@ -1,0 +1,63 @@
+"""An embedding on disk that many processes write together, each a range of its rows."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib.format import open_memmap
+
+from selfview.checkpoint import CheckpointError
+from selfview.distributed import Group
+from selfview.method import SelfView
+from selfview.rows import RowRange
+
+PIECE = 1 << 16  # rows that are embedded before they are written
+
+
+def embed_together(model: SelfView, X: Any, path: Path, group: Group) -> None:
+    """Write the embedding of `X` to the .npy file `path`, which all processes must reach.
+
+    Parameters
+    ----------
+    model : SelfView
+        Fitted, and the same in all processes.
+    X : rows as in `fit`
+        All rows, in every process.
+    path : Path
+        Appears only when the embedding is whole.
+    group : Group
+    """
+    part = path.with_name(f".{path.name}.part")
+    with group.together():
+        rows = model._rows(X)
+        if group.leads:
+            _reserve(part, (rows.n, model.embedding_dim_))
+    with group.together():
+        out = np.load(part, mmap_mode="r+", allow_pickle=False)
+        start, stop = (rows.n * r // group.size for r in (group.rank, group.rank + 1))
+        for at in range(start, stop, PIECE):
+            piece = RowRange(rows, at, min(at + PIECE, stop))
+            out[at : at + piece.n] = model._embed(piece)
+        out.flush()
+        del out
+    with group.together():
+        if group.leads:
+            os.replace(part, path)
+
+
+def _reserve(path: Path, shape: tuple[int, int]) -> None:
+    """Make an .npy file of float32 whose room on the disk is taken already.
+
+    A map can't tell that the disk is full: the process would be killed.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        open_memmap(path, "w+", np.float32, shape).flush()
+        if hasattr(os, "posix_fallocate"):
+            with path.open("r+b") as file:
+                os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        reason = error.strerror or str(error)
+        raise CheckpointError(f"{path} can't be written: {reason}") from error
