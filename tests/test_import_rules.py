@@ -12,7 +12,7 @@ SOURCE = Path(selfview.__file__).parent
 
 # Left to right: a room may import only from rooms before it.
 ORDER = (
-    *("errors", "parameters", "rows", "devices", "health", "progress", "interrupts"),
+    *("errors", "parameters", "rows", "devices", "health", "progress", "interrupts", "disk"),
     *("views", "targets", "losses", "networks", "training", "checkpoint", "distributed", "course"),
     *("recipes", "run", "storage", "estimator", "method", "baselines", "evaluation"),
     *("runs", "compare", "paper", "report", "cli", "__main__"),

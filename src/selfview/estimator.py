@@ -81,14 +81,14 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self._check_parameters()
         rows = as_rows(X)
         run = self._run(rows)
-        keeper = Checkpoints(self.checkpoint, self._identity(rows, run))
-        state = keeper.latest()
-        if state is not None:
-            run = replace(run, seed=seed_of(state))
-        course = self._start(run)
-        if state is not None:
-            course.resume(state)
-        return self._learn(X, rows, run, course, run.epochs, keeper)
+        with Checkpoints(self.checkpoint, self._identity(rows, run)) as keeper:
+            state = keeper.latest()
+            if state is not None:
+                run = replace(run, seed=seed_of(state))
+            course = self._start(run)
+            if state is not None:
+                course.resume(state)
+            return self._learn(X, rows, run, course, run.epochs, keeper)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Go on learning for one pass over `X`; the first call starts.

@@ -9,6 +9,7 @@ from selfview.cli.options import given, number_or_word
 
 
 def fit(
+    context: typer.Context,
     data: Annotated[str, typer.Argument(help="A dataset's name or a path; see `selfview data`.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Run folder to write.")] = Path("run"),
     components: Annotated[int | None, typer.Option(help="Length of the embedding.")] = None,
@@ -48,6 +49,7 @@ def fit(
 
     from selfview import CollapseWarning, SelfView
     from selfview.data import read
+    from selfview.disk import locked
     from selfview.evaluation import evaluate
     from selfview.runs import save_run
 
@@ -80,6 +82,7 @@ def fit(
         ),
     )
     model._check_parameters()
+    context.with_resource(locked(out))  # until the command ends
     dataset = read(data, **options)
     if not resume:
         _forget(out / "checkpoint")
