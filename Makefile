@@ -5,13 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin/python
 INSTALL := $(BIN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-slow check bench clean
+.PHONY: help demo test test-slow chaos check bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo       learn scikit-learn's digits, print a table, draw the embedding (runs/demo)"
 	@echo "make test       the test suite"
 	@echo "make test-slow  the tests that take minutes each"
+	@echo "make chaos      fits killed hundreds of times end with the same bits"
 	@echo "make check      lint and types"
 	@echo "make bench      speed, as ratios measured in one run"
 	@echo "make clean      remove the environment, caches and runs"
@@ -40,6 +41,9 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN) -m pytest -m slow
+
+chaos: $(VENV)/.dev
+	OMP_NUM_THREADS=1 $(BIN) -m pytest -m chaos -n 2
 
 check: $(VENV)/.dev
 	$(BIN) -m ruff check .

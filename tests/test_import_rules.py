@@ -12,7 +12,7 @@ SOURCE = Path(selfview.__file__).parent
 
 # Left to right: a room may import only from rooms before it.
 ORDER = (
-    *("errors", "parameters", "rows", "devices", "health", "progress", "interrupts"),
+    *("errors", "parameters", "rows", "devices", "health", "progress", "interrupts", "disk"),
     *("distributed", "views", "targets", "losses", "networks", "training", "checkpoint"),
     *("synchrony", "course"),
     *("recipes", "run", "storage", "estimator", "method", "baselines", "evaluation"),

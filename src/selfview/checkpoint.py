@@ -5,16 +5,14 @@ place, flushed to the disk and renamed, so that at any moment the file is the ol
 """
 
 import json
-import os
 import re
 import struct
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import torch
 from safetensors import SafetensorError
@@ -22,53 +20,15 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from selfview.errors import FileFormatError, SelfViewError
+from selfview.disk import locked
+from selfview.disk import write_bytes as write_bytes
+from selfview.errors import CheckpointError as CheckpointError
+from selfview.errors import FileFormatError, TrainingError
 from selfview.interrupts import HeldInterrupts
 
 FORMAT = 1
 _MAX_HEADER = 100 << 20  # bytes; the limit of the safetensors library itself
 _NAME = re.compile(r"checkpoint-(\d{6,})-(\d{9,})\.safetensors")
-
-
-class CheckpointError(SelfViewError, OSError):
-    """State can't be written to, or read from, its folder."""
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Put `data` at `path` so that a reader, or a crash, sees all of it or nothing."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(name, 0o666 & ~_umask())
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-        _sync_folder(path.parent)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CheckpointError(f"{path} can't be written: {reason}") from error
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _sync_folder(folder: Path) -> None:
-    # The rename itself is durable only once the folder is.
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def write_state(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
@@ -190,7 +150,10 @@ class Training(Protocol):
 
 
 class Checkpoints:
-    """The states of one run in a folder, the newest two kept; without a folder, nothing is done."""
+    """The states of one run in a folder, the newest two kept; without a folder, nothing is done.
+
+    Used with `with`: within it the folder is this run's alone.
+    """
 
     INTERVAL = 10.0  # seconds between two states, at least; the last state is always written
     KEEP = 2
@@ -200,6 +163,15 @@ class Checkpoints:
         # Through JSON, as it will be read back.
         self.identity = json.loads(json.dumps(identity))
         self._next = time.monotonic() + self.INTERVAL
+        self._lock = ExitStack()
+
+    def __enter__(self) -> Self:
+        if self.folder is not None:
+            self._lock.enter_context(locked(self.folder))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.close()
 
     def latest(self) -> State | None:
         """The newest state that can be read, or None.
@@ -239,7 +211,19 @@ class Checkpoints:
                     self.keep(training)
                 interrupts.release()
 
-            yield offer
+            try:
+                yield offer
+            except (TrainingError, CheckpointError) as error:
+                raise type(error)(f"{error}. {self._last_good()}") from error
+
+    def _last_good(self) -> str:
+        paths = self._paths()
+        if not paths:
+            return "No state had been kept yet"
+        return (
+            f"The last good state is {paths[-1]}: a fit with the same parameters goes on from "
+            "there, one with others needs another folder"
+        )
 
     def keep(self, training: Training) -> None:
         """Write the state now."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.lib.format import open_memmap
 
-from selfview.checkpoint import CheckpointError
+from selfview.disk import unwritable
 from selfview.distributed import Group
 from selfview.method import SelfView
 from selfview.rows import RowRange
@@ -59,5 +59,4 @@ def _reserve(path: Path, shape: tuple[int, int]) -> None:
                 os.posix_fallocate(file.fileno(), 0, path.stat().st_size)
     except OSError as error:
         path.unlink(missing_ok=True)
-        reason = error.strerror or str(error)
-        raise CheckpointError(f"{path} can't be written: {reason}") from error
+        raise unwritable(path, error) from error

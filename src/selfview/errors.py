@@ -17,6 +17,14 @@ class FileFormatError(SelfViewError, ValueError):
     """A file is damaged, of an unknown format, or not what its name says."""
 
 
+class CheckpointError(SelfViewError, OSError):
+    """State can't be written to, or read from, its folder."""
+
+
+class TrainingError(SelfViewError):
+    """Training can't go on."""
+
+
 class DownloadError(SelfViewError):
     """A file could not be fetched, or what came isn't what its publisher says it should be."""
 

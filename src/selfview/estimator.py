@@ -9,6 +9,7 @@ import copy
 import math
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
@@ -82,15 +83,17 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         """
         rows, run = self._prepare(X)
         group = current()
-        folder = self.checkpoint if group.leads else None
-        keeper = Checkpoints(folder, self._identity(rows, run))
-        state = latest_state(keeper, group)
-        if state is not None:
-            run = replace(run, seed=seed_of(state))
-        course = self._start(run)
-        if state is not None:
-            course.resume(state)
-        return self._learn(X, rows, run, course, run.epochs, keeper)
+        with ExitStack() as stack:
+            with group.together():
+                folder = self.checkpoint if group.leads else None
+                keeper = stack.enter_context(Checkpoints(folder, self._identity(rows, run)))
+            state = latest_state(keeper, group)
+            if state is not None:
+                run = replace(run, seed=seed_of(state))
+            course = self._start(run)
+            if state is not None:
+                course.resume(state)
+            return self._learn(X, rows, run, course, run.epochs, keeper)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Go on learning for one pass over `X`; the first call starts.

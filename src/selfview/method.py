@@ -85,7 +85,9 @@ class SelfView(Embedder):
     random_state : int, RandomState or None
         The same number gives the same weights, bit for bit.
     checkpoint : path or None
-        Folder in which to keep the state of training. A fit that finds its own there goes on.
+        Folder in which to keep the state of training: every 10 seconds (less often if writing it
+        takes longer than one), at the end, and on Ctrl-C; the newest two are kept. A fit that
+        finds its own state there goes on from it with the same bits. One fit at a time may use it.
     verbose : int
         0 is silent; 1 shows progress on standard error.
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from selfview.distributed import ALONE, WHOLE, Group, Share
-from selfview.errors import SelfViewError
+from selfview.errors import TrainingError as TrainingError
 
 BETAS = (0.9, 0.999)
 DROP_SHARE = 1000 / 5000  # of the paper's epochs, before the learning rate drops
@@ -24,10 +24,6 @@ DROP = 1e-4 / 5e-4  # what is left of it then
 RISE_SHARE = 0.05  # of the epochs, for a learning rate to rise
 FLOOR = 0.01  # of the highest learning rate, at the end
 RISE_START = 1e-3  # epochs, so that the first step is not of length zero
-
-
-class TrainingError(SelfViewError):
-    """Training can't go on."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from selfview.cli.options import given, number_or_word
 
 
 def fit(
+    context: typer.Context,
     data: Annotated[str, typer.Argument(help="A dataset's name or a path; see `selfview data`.")],
     out: Annotated[Path, typer.Option("--out", "-o", help="Run folder to write.")] = Path("run"),
     components: Annotated[int | None, typer.Option(help="Length of the embedding.")] = None,
@@ -48,6 +49,7 @@ def fit(
 
     from selfview import CollapseWarning, SelfView
     from selfview.data import read
+    from selfview.disk import locked
     from selfview.distributed import launched, restarted
     from selfview.evaluation import evaluate
     from selfview.runs import save_run
@@ -81,10 +83,14 @@ def fit(
         ),
     )
     model._check_parameters()
-    with launched() as group, warnings.catch_warnings():
-        dataset = group.by_turns(lambda: read(data, **options))
-        if group.leads and not (resume or restarted()):
-            _forget(out / "checkpoint")
+    group = context.with_resource(launched())
+    with group.together():
+        if group.leads:
+            context.with_resource(locked(out))  # until the command ends
+    dataset = group.by_turns(lambda: read(data, **options))
+    if group.leads and not (resume or restarted()):
+        _forget(out / "checkpoint")
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", CollapseWarning)  # the verdict is told at the end
         model.fit(dataset.X)
     if not group.leads:

@@ -1,0 +1,163 @@
+"""Files that are whole or not there, and folders that one owner at a time writes to."""
+
+import contextlib
+import errno
+import os
+import socket
+import tempfile
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+from selfview.errors import CheckpointError, SelfViewWarning
+
+try:
+    import fcntl
+except ImportError:  # Windows: no lock that the system drops with its owner
+    fcntl = None  # type: ignore[assignment]
+
+LOCK = ".lock"
+TEMPORARY = ".selfview.tmp"  # how the names of half-written files end
+UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}
+REMEDIES = {
+    errno.ENOSPC: "Free some space there, or name another folder",
+    errno.EDQUOT: "Free some space there, or name another folder",
+    errno.EFBIG: "Raise the limit of a file's size (ulimit -f), or name another folder",
+    errno.ENAMETOOLONG: "Name a folder with a shorter name",
+    errno.ENOTDIR: "A file is in the way: name another folder",
+    errno.EEXIST: "A file is in the way: name another folder",
+}
+
+
+def unwritable(path: Path, error: OSError) -> CheckpointError:
+    """The error that says what can't be written, why, and what to do."""
+    reason = error.strerror or str(error)
+    remedy = REMEDIES.get(error.errno or 0, "Name a folder that can be written to")
+    return CheckpointError(f"{path} can't be written: {reason}. {remedy}")
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Put `data` at `path` so that a reader, or a crash, sees all of it or nothing."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=TEMPORARY, dir=path.parent)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            os.chmod(name, 0o666 & ~_umask())
+            os.replace(name, path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+        _sync_folder(path.parent)
+    except OSError as error:
+        raise unwritable(path, error) from error
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def _sync_folder(folder: Path) -> None:
+    # The rename itself is durable only once the folder is.
+    if os.name == "posix":
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        except OSError as error:
+            if error.errno not in UNSUPPORTED:  # some file systems sync no folders
+                raise
+        finally:
+            os.close(handle)
+
+
+@contextlib.contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """A folder that is ours alone: made if need be, cleared of what a killed owner left half done.
+
+    The system drops the lock with the process that holds it, however that ends, so there is
+    nothing to clean up by hand. Threads of one process exclude each other too.
+
+    Parameters
+    ----------
+    folder : Path
+
+    Raises
+    ------
+    CheckpointError
+        If another has it, saying who, or if it can't be written to.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as name, locked(Path(name) / "run"):
+    ...     pass
+    """
+    made = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = _acquire(folder / LOCK)
+    except CheckpointError:
+        raise
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    try:
+        for left in folder.glob(f".*{TEMPORARY}"):
+            left.unlink(missing_ok=True)
+        yield
+    finally:
+        # Removed while it is held: whoever opened it meanwhile sees that it is gone.
+        (folder / LOCK).unlink(missing_ok=True)
+        os.close(handle)
+        if made:
+            with contextlib.suppress(OSError):  # unless something was written
+                folder.rmdir()
+
+
+def _acquire(path: Path) -> int:
+    """An open handle on the lock file, held, with our name in it."""
+    while True:
+        # Never through a link: what it leads to would be emptied.
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        try:
+            _hold(handle, path.parent)
+            if _is_at(handle, path):
+                if not os.access(path.parent, os.W_OK):
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+                os.ftruncate(handle, 0)
+                os.write(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+                return handle
+        except BaseException:
+            os.close(handle)
+            raise
+        os.close(handle)
+
+
+def _hold(handle: int, folder: Path) -> None:
+    if fcntl is None:
+        return
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        owner = os.read(handle, 1000).decode(errors="replace").strip() or "another process"
+        raise CheckpointError(
+            f"{folder} is in use by {owner}, which writes to it: wait until it has ended, or name "
+            "another folder"
+        ) from error
+    except OSError as error:
+        if error.errno not in UNSUPPORTED:
+            raise
+        message = f"{folder} is on a file system without locks: let no other fit write to it"
+        warnings.warn(message, SelfViewWarning, stacklevel=2)
+
+
+def _is_at(handle: int, path: Path) -> bool:
+    """Is the open file still the one at `path`? Its owner may have removed it meanwhile."""
+    try:
+        return os.path.samestat(os.fstat(handle), os.stat(path))
+    except FileNotFoundError:
+        return False
