@@ -90,9 +90,17 @@ def adapt(
     The temperature moves in steps of 0.1 within [0.1, 1], at most five times (Algorithm 2).
     """
     low, high = TEMPERATURE_RANGE
-    q = sinkhorn(logits, temperature, iterations, share)
+    known: dict[float, tuple[Tensor, float]] = {}  # the policy often goes to and fro
+
+    def solve(temperature: float) -> tuple[Tensor, float]:
+        if temperature not in known:
+            q = sinkhorn(logits, temperature, iterations, share)
+            known[temperature] = q, float(entropy(q, share))
+        return known[temperature]
+
+    q, found = solve(temperature)
     for _ in range(POLICY_ROUNDS):
-        excess = float(entropy(q, share)) - target_entropy
+        excess = found - target_entropy
         if excess > ENTROPY_TOLERANCE:
             moved = max(temperature - TEMPERATURE_STEP, low)
         elif excess < -ENTROPY_TOLERANCE:
@@ -103,5 +111,5 @@ def adapt(
         if moved == temperature:
             break
         temperature = moved
-        q = sinkhorn(logits, temperature, iterations, share)
+        q, found = solve(temperature)
     return q, temperature

@@ -1,12 +1,29 @@
 """Cases that one process and many run alike: each returns named arrays to compare."""
 
+import tempfile
+import warnings
+from pathlib import Path
+
 import numpy as np
 import torch
 from torch import nn
 
-from selfview import SelfView
+from selfview import CollapseWarning, InputError, SelfView, SelfViewError
+from selfview.baselines import (
+    CPC,
+    AdversarialAutoEncoder,
+    SparseAutoEncoder,
+    VariationalAutoEncoder,
+)
+from selfview.cli.embed import _write_together
+from selfview.data import Dataset
+from selfview.distributed import current
+from selfview.synchrony import synchronised
+from selfview.targets import adapt, entropy, marginal_error, sinkhorn
+from selfview.training import TrainingError
+from selfview.views import random_step, varied_lengths
 
-SMALL = dict(n_prototypes=20, n_components=4, batch_size=256, random_state=0, verbose=0)
+COMMON = dict(batch_size=256, random_state=0, verbose=0)
 
 
 def rows(n, dim=16):
@@ -15,36 +32,200 @@ def rows(n, dim=16):
     return (centres[rng.integers(5, size=n)] + rng.normal(size=(n, dim))).astype(np.float32)
 
 
-def small_encoder():
-    torch.manual_seed(3)
-    layers = [nn.Linear(16, 64), nn.BatchNorm1d(64), nn.ReLU()]
-    layers += [nn.Linear(64, 64), nn.BatchNorm1d(64), nn.ReLU()]
-    return nn.Sequential(*layers, nn.Linear(64, 4))
+# Biases that a batch norm takes off again: their gradient is zero but for rounding, which Adam
+# scales up to whole steps, in one process as in many.
+FREE = (
+    *("encoder.0.bias", "encoder.1.bias", "encoder.3.bias", "encoder.4.bias", "encoder.6.bias"),
+    *("encoder.7.bias", "whole.0.bias", "whole.3.bias", "whole.6.bias", "encoder.1.0.bias"),
+    *("head.0.bias", "head.3.bias", "encoder.1.0.0.bias", "part.0.bias", "part.3.bias"),
+)
 
 
-def fitted(model, X):
-    """The curves and the weights of a fit."""
-    model.fit(X)
+def joined(tensors):
+    return torch.cat([t.detach().double().flatten() for t in tensors]).numpy()
+
+
+def numbers(model):
+    """The curves of a fitted model, its weights, its batch norms' variances, and its whole state."""
     curves = {
         name: np.array([row[name] for row in model.history_])
         for name in model.history_[0]
         if name not in ("epoch", "seconds")
     }
-    weights = {name: t.numpy() for name, t in model.network_.state_dict().items()}
-    return curves | weights
+    weights = [p for name, p in model.network_.named_parameters() if not name.endswith(FREE)]
+    buffers = [b for name, b in model.network_.named_buffers() if name.endswith("running_var")]
+    state = model.network_.state_dict().values()
+    sets = {"weights": weights, "variances": buffers, "state": state}
+    return curves | {name: joined(tensors) for name, tensors in sets.items() if tensors}
+
+
+def fitted(model, X):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CollapseWarning)
+        return numbers(model.fit(X))
+
+
+def smooth_model(epochs, **options):
+    """A model whose training does not amplify rounding: no kinks, short views, a small rate."""
+    torch.manual_seed(3)
+    layers = [nn.Linear(16, 32), nn.BatchNorm1d(32), nn.Tanh(), nn.Linear(32, 32)]
+    encoder = nn.Sequential(*layers, nn.BatchNorm1d(32), nn.Tanh(), nn.Linear(32, 4))
+    given = COMMON | dict(n_prototypes=20, epsilon=0.5, learning_rate=3e-4)
+    given |= dict(sinkhorn_iterations=3) | options
+    return SelfView(encoder=encoder, epochs=epochs, **given)
 
 
 def fifty_steps():
-    return fitted(SelfView(encoder=small_encoder(), epochs=50, **SMALL), rows(256))
+    return fitted(smooth_model(50), rows(256))
 
 
 def fifty_uneven_steps():
-    return fitted(SelfView(encoder=small_encoder(), epochs=25, **SMALL), rows(511))
+    return fitted(smooth_model(25), rows(509))  # batches of 255 and 254 rows
 
 
-def mlp():
-    return fitted(SelfView(epochs=50, **SMALL), rows(256))
+def perceptron():
+    return fitted(SelfView(epochs=2, **COMMON), rows(61))
 
 
-def cnn():
-    return fitted(SelfView(epochs=3, **SMALL), rows(30, 12 * 12).reshape(30, 1, 12, 12))
+def convolutions():
+    images = rows(23, 12 * 12).reshape(23, 1, 12, 12)
+    return fitted(SelfView(epochs=2, **COMMON), images)
+
+
+def baselines():
+    found = {}
+    kinds = (AdversarialAutoEncoder, SparseAutoEncoder, VariationalAutoEncoder, CPC)
+    for kind in kinds:
+        given = dict(n_components=3, epochs=2, **COMMON)
+        if kind is not CPC:
+            given["batch_norm"] = False  # none but the encoder's own
+            given["encoder"] = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))
+            torch.manual_seed(5)
+            given["encoder"].apply(lambda m: getattr(m, "reset_parameters", lambda: None)())
+        for name, value in fitted(kind(**given), rows(21)).items():
+            found[f"{kind.__name__}.{name}"] = value
+    return found
+
+
+def batch_norm():
+    """Two passes through batch norms: outputs, gradients, and what is remembered."""
+    share = current().share(9)
+    torch.manual_seed(0)
+    flat, images = nn.BatchNorm1d(3), nn.BatchNorm2d(2, momentum=None)
+    plain = nn.BatchNorm1d(3, affine=False, track_running_stats=False)
+    network = nn.ModuleList([flat, images, plain, flat])
+    found = {}
+    x = (100 + torch.randn(9, 3))[share.rows].requires_grad_()
+    pictures = torch.randn(9, 2, 4, 5)[share.rows].requires_grad_()
+    slopes = torch.randn(9, 3)[share.rows], torch.randn(9, 2, 4, 5)[share.rows]
+    with synchronised(network, current()):
+        for _ in range(2):
+            outs = network[2](network[0](x)), network[1](pictures)
+            value = sum((out * slope).sum() for out, slope in zip(outs, slopes, strict=True))
+            inputs = torch.autograd.grad(value, [x, pictures], retain_graph=True)
+            weights = torch.autograd.grad(value, [*flat.parameters(), *images.parameters()])
+    assert network[0] is flat
+    assert network[3] is flat
+    for i, t in enumerate((*outs, *inputs)):
+        found[f"row{i}"] = share.gather(t.detach()).numpy()
+    for i, t in enumerate(weights):
+        found[f"weight{i}"] = share.sum(t).numpy()
+    return found | {name: t.numpy() for name, t in network.state_dict().items()}
+
+
+def transport():
+    """Targets of logits that a plain exponential could not take, and what is said of them."""
+    share = current().share(11)
+    logits = torch.randn(11, 5, generator=torch.Generator().manual_seed(0))
+    found = {}
+    for scale in (1.0, 30.0, 3000.0):
+        own = (logits * scale)[share.rows]
+        q = sinkhorn(own, 0.5, 25, share)
+        found[f"q{scale}"] = share.gather(q).numpy()
+        found[f"entropy{scale}"] = entropy(q, share).numpy()
+        found[f"marginal{scale}"] = np.array(marginal_error(q, share))
+        adapted, temperature = adapt(own, 1.0, 0.8, 10, share)
+        found[f"adapted{scale}"] = share.gather(adapted).numpy()
+        found[f"temperature{scale}"] = np.array(temperature)
+    return found
+
+
+def noise():
+    share = current().share(11)
+    generator = torch.Generator().manual_seed(0)
+    x = torch.zeros(11, 7)[share.rows]
+    length = varied_lengths(len(x), 2.0, generator, share)
+    return {"step": share.gather(random_step(x, length, generator, share)).numpy()}
+
+
+def refusals():
+    """What each process says when the others were given something else, or one of them fails."""
+    group = current()
+    found = {}
+
+    def told(name, kind, act):
+        try:
+            act()
+        except kind as error:
+            found[name] = np.array(f"{type(error).__name__}: {error}")
+
+    X = rows(40)
+    broken = X.copy()
+    broken[3, 2] = np.nan
+    told("other rows", InputError, lambda: smooth_model(1).fit(X[group.rank :]))
+    told("one fails", SelfViewError, lambda: smooth_model(1).fit(broken if group.rank else X))
+    model = smooth_model(3, learning_rate=1e30)
+    told("not finite", TrainingError, lambda: model.fit(X))
+    blocked = smooth_model(1, checkpoint="/proc/selfview")
+    told("can't write", SelfViewError, lambda: blocked.fit(X))
+    return found
+
+
+def own_chance():
+    """Without a seed all processes take the first one's."""
+    return fitted(smooth_model(1, random_state=None), rows(40))
+
+
+def frozen_parts():
+    """Weights that are never used stay as they were, in all processes."""
+
+    class Partly(nn.Module):
+        def __init__(self, whole):
+            super().__init__()
+            self.whole, self.unused = whole, nn.Linear(2, 2)
+            nn.init.ones_(self.unused.weight)
+            nn.init.zeros_(self.unused.bias)
+
+        def forward(self, x):
+            return self.whole(x)
+
+    model = smooth_model(2)
+    model.encoder = Partly(model.encoder)
+    return fitted(model, rows(40))
+
+
+SHORT = dict(epochs=6, batch_size=20, random_state=0)  # two steps an epoch, for `rows(40)`
+
+
+def uninterrupted():
+    return fitted(SelfView(verbose=0, **SHORT), rows(40))
+
+
+def table():
+    """An embedding that all processes write to one table, as `selfview embed` does."""
+    group = current()
+    dataset = Dataset("rows", rows(41), ids=np.array([f"row {i}" for i in range(41)]))
+    model = smooth_model(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CollapseWarning)
+        Z = model.fit_transform(dataset.X)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(group.from_leader(lambda: name.encode()).decode())
+        _write_together(folder / "z.csv", model, dataset, group)
+        group.barrier()
+        lines = (folder / "z.csv").read_text().splitlines()
+        assert [path.name for path in folder.iterdir()] == ["z.csv"]
+        group.barrier()
+    cells = [line.split(",") for line in lines[1:]]
+    assert [row[0] for row in cells] == list(dataset.ids)
+    return {"Z": Z, "table": np.array([[float(cell) for cell in row[1:]] for row in cells])}
