@@ -46,7 +46,7 @@ def joined(tensors):
 
 
 def numbers(model):
-    """The curves of a fitted model, its weights, its batch norms' variances, and its whole state."""
+    """The curves of a fitted model, its weights, batch norms' variances, and whole state."""
     curves = {
         name: np.array([row[name] for row in model.history_])
         for name in model.history_[0]
