@@ -12,8 +12,9 @@ SOURCE = Path(selfview.__file__).parent
 
 # Left to right: a room may import only from rooms before it.
 ORDER = (
-    *("errors", "parameters", "rows", "devices", "health", "progress"),
-    *("views", "targets", "losses", "networks", "training", "checkpoint", "distributed"),
+    *("errors", "parameters", "rows", "devices", "health", "progress", "interrupts"),
+    *("distributed", "views", "targets", "losses", "networks", "training", "checkpoint"),
+    *("synchrony", "course"),
     *("recipes", "run", "storage", "estimator", "method", "baselines", "evaluation"),
     *("runs", "compare", "paper", "report", "cli", "__main__"),
 )

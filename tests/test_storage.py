@@ -173,9 +173,9 @@ def stop_after(monkeypatch, epochs):
     monkeypatch.setattr(Checkpoints, "INTERVAL", -1.0)
     keep = Checkpoints.keep
 
-    def keep_and_stop(self, *args, epoch, **kwargs):
-        keep(self, *args, epoch=epoch, **kwargs)
-        if epoch == epochs:
+    def keep_and_stop(self, training):
+        keep(self, training)
+        if training.place == (epochs, 0):
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Checkpoints, "keep", keep_and_stop)

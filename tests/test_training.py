@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from selfview.training import Phase, TrainingError, adam, batches, step_seed, train
+from selfview.training import Phase, TrainingError, adam, all_finite, batches, step_seed, train
 
 
 @given(n=st.integers(2, 700), size=st.integers(2, 300), seed=st.integers(0, 9))
@@ -45,16 +45,19 @@ def regression(learning_rate=0.1, broken=False):
 
     phase = Phase("error", list(model.parameters()), loss, lambda epoch: learning_rate)
 
-    def run(epochs):
+    optimiser = adam(phase)
+
+    def run(epochs, **kwargs):
         return train(
             [phase],
-            [adam(phase)],
+            [optimiser],
             lambda index: data[torch.from_numpy(index)],
             64,
             epochs=epochs,
             batch_size=16,
             seed=0,
             device=torch.device("cpu"),
+            **kwargs,
         )
 
     return model, run
@@ -107,3 +110,48 @@ def test_the_learning_rate_follows_its_schedule():
         )
     )
     assert seen[1:] == [0.0, 0.5, 1.0, 1.5]
+
+
+def test_training_goes_on_from_within_an_epoch_with_the_same_bits_and_figures():
+    whole_model, run = regression()
+    rows = list(run(range(3)))
+    model, run = regression()
+    parts = []
+
+    def stop(part):
+        parts.append(part)
+        if len(parts) == 5:  # three offers an epoch of four steps: the second epoch's second
+            raise KeyboardInterrupt
+
+    steps = run(range(3), after_step=stop)
+    assert next(steps) == rows[0]
+    with pytest.raises(KeyboardInterrupt):
+        next(steps)
+    assert [part.steps for part in parts] == [1, 2, 3, 1, 2]
+    assert list(run(range(1, 3), begun=parts[-1])) == rows[1:]
+    assert torch.equal(model.weight, whole_model.weight)
+
+
+def test_a_gradient_that_is_not_finite_leaves_the_weights_alone():
+    weight = nn.Parameter(torch.zeros(2))
+    # The loss is 0; the square root's slope there is not a number.
+    phase = Phase("loss", [weight], lambda step: (weight.sqrt().sum(), {}), lambda epoch: 0.1)
+    steps = train(
+        [phase],
+        [adam(phase)],
+        lambda index: torch.zeros(len(index), 2),
+        8,
+        epochs=range(1),
+        batch_size=4,
+        seed=0,
+        device=torch.device("cpu"),
+    )
+    with pytest.raises(TrainingError, match=r"gradient of the loss .* in epoch 1\. Lower"):
+        next(steps)
+    assert torch.equal(weight, torch.zeros(2))
+
+
+def test_large_finite_numbers_are_finite():
+    assert all_finite([torch.full((10,), 3e38)])
+    assert not all_finite([torch.tensor([1.0]), torch.tensor([1.0, float("inf")])])
+    assert not all_finite([torch.tensor([float("inf"), -float("inf")])])

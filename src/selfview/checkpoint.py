@@ -6,23 +6,28 @@ place, flushed to the disk and renamed, so that at any moment the file is the ol
 
 import json
 import os
+import re
 import struct
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
-from torch import Tensor, nn
+from torch import Tensor
 
 from selfview.errors import FileFormatError, SelfViewError
+from selfview.interrupts import HeldInterrupts
 
 FORMAT = 1
 _MAX_HEADER = 100 << 20  # bytes; the limit of the safetensors library itself
+_NAME = re.compile(r"checkpoint-(\d{6,})-(\d{9,})\.safetensors")
 
 
 class CheckpointError(SelfViewError, OSError):
@@ -68,10 +73,15 @@ def _sync_folder(folder: Path) -> None:
 
 def write_state(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
     """Write tensors and JSON-able `meta` to one file, atomically."""
+    write_bytes(path, pack_state(tensors, meta))
+
+
+def pack_state(tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> bytes:
+    """Tensors and JSON-able `meta` as the content of a file."""
     # Clones: safetensors refuses tensors that share memory, as tied weights do.
     plain = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
     header = {"format": str(FORMAT), "meta": json.dumps(meta, allow_nan=True)}
-    write_bytes(path, save_tensors(plain, metadata=header))
+    return save_tensors(plain, metadata=header)
 
 
 def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -86,6 +96,11 @@ def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         data = path.read_bytes()
     except OSError as error:
         raise FileFormatError(f"{path} can't be read: {error.strerror or error}") from error
+    return unpack_state(path, data)
+
+
+def unpack_state(path: Path, data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and `meta` of the content of the file at `path`, as `read_state` gives them."""
     header = _header(path, data)
     version = header.get("format", "")
     if not version.isdecimal() or "meta" not in header:
@@ -134,14 +149,44 @@ def optimiser_tensors(optimiser: torch.optim.Optimizer, prefix: str) -> dict[str
 def load_optimiser(
     optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], prefix: str
 ) -> None:
-    """Put the moments that `optimiser_tensors` named back into an optimiser."""
+    """Put the moments that `optimiser_tensors` named back into an optimiser.
+
+    Raises
+    ------
+    ValueError
+        If there is a moment of no weight, or one whose shape isn't its weight's.
+    """
+    weights = [weight for group in optimiser.param_groups for weight in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         if key.startswith(f"{prefix}."):
             index, name = key.removeprefix(f"{prefix}.").split(".", 1)
+            shape = weights[int(index)].shape if int(index) < len(weights) else None
+            if tensor.shape != (() if name == "step" else shape):
+                raise ValueError(f"{key} has shape {tuple(tensor.shape)}")
             state.setdefault(int(index), {})[name] = tensor
     groups = optimiser.state_dict()["param_groups"]
     optimiser.load_state_dict({"state": state, "param_groups": groups})
+
+
+@dataclass(frozen=True)
+class State:
+    """What a file of a run holds."""
+
+    path: Path
+    tensors: dict[str, Tensor]
+    meta: dict[str, Any]
+
+
+class Training(Protocol):
+    """What `Checkpoints` asks of a training: its place, and its state there."""
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Epochs done, and steps of the next one."""
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors, and what JSON can hold."""
 
 
 class Checkpoints:
@@ -154,9 +199,9 @@ class Checkpoints:
         self.folder = None if folder is None else Path(folder)
         # Through JSON, as it will be read back.
         self.identity = json.loads(json.dumps(identity))
-        self._written = time.monotonic()
+        self._next = time.monotonic() + self.INTERVAL
 
-    def latest(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    def latest(self) -> State | None:
         """The newest state that can be read, or None.
 
         Raises
@@ -167,54 +212,54 @@ class Checkpoints:
         damaged: FileFormatError | None = None
         for path in reversed(self._paths()):
             try:
-                tensors, meta = read_state(path)
+                state = State(path, *read_state(path))
             except FileFormatError as error:
                 damaged = damaged or error
                 continue
-            if meta.get("identity") != self.identity:
+            if state.meta.get("identity") != self.identity:
                 raise CheckpointError(
                     f"{self.folder} holds the checkpoint of another run (other data or "
                     "parameters): delete it or name another folder"
                 )
-            return tensors, meta
+            return state
         if damaged:
             raise damaged
         return None
 
-    def keep(
-        self,
-        network: nn.Module,
-        optimisers: Sequence[torch.optim.Optimizer],
-        meta: Mapping[str, Any],
-        *,
-        epoch: int,
-        last: bool,
-    ) -> None:
-        """Write the state after `epoch`, if it is the last or the interval has passed."""
-        if self.folder is None or not (last or time.monotonic() - self._written > self.INTERVAL):
+    @contextmanager
+    def watch(self, training: Training) -> Iterator[Callable[[], None]]:
+        """A function to call between steps: it keeps the state if it is time, or on Ctrl-C."""
+        if self.folder is None:
+            yield lambda: None
             return
-        tensors = {f"network.{name}": t for name, t in network.state_dict().items()}
-        for i, optimiser in enumerate(optimisers):
-            tensors |= optimiser_tensors(optimiser, f"optimiser.{i}")
-        path = self.folder / f"checkpoint-{epoch:06d}.safetensors"
+        with HeldInterrupts() as interrupts:
+
+            def offer() -> None:
+                if interrupts.pending or time.monotonic() > self._next:
+                    self.keep(training)
+                interrupts.release()
+
+            yield offer
+
+    def keep(self, training: Training) -> None:
+        """Write the state now."""
+        if self.folder is None:
+            return
+        start = time.monotonic()
+        tensors, meta = training.state()
+        epochs, steps = training.place
+        path = self.folder / f"checkpoint-{epochs:06d}-{steps:09d}.safetensors"
         write_state(path, tensors, {**meta, "identity": self.identity})
         for old in self._paths()[: -self.KEEP]:
             old.unlink(missing_ok=True)
-        self._written = time.monotonic()
+        now = time.monotonic()
+        # A state that takes seconds to write is written less often: a tenth of the time at most.
+        self._next = now + self.INTERVAL * max(1.0, now - start)
 
     def _paths(self) -> list[Path]:
-        return [] if self.folder is None else sorted(self.folder.glob("checkpoint-*.safetensors"))
-
-
-def restore(
-    network: nn.Module,
-    optimisers: Sequence[torch.optim.Optimizer],
-    tensors: Mapping[str, Tensor],
-) -> None:
-    """Put the tensors of a state back into the network and the optimisers."""
-    weights = {
-        k.removeprefix("network."): t for k, t in tensors.items() if k.startswith("network.")
-    }
-    network.load_state_dict(weights)
-    for i, optimiser in enumerate(optimisers):
-        load_optimiser(optimiser, tensors, f"optimiser.{i}")
+        """Oldest first."""
+        if self.folder is None:
+            return []
+        places = {path: _NAME.fullmatch(path.name) for path in self.folder.glob("checkpoint-*")}
+        found = {path: tuple(map(int, place.groups())) for path, place in places.items() if place}
+        return sorted(found, key=found.__getitem__)

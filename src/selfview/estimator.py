@@ -7,7 +7,6 @@ well.
 
 import copy
 import math
-import time
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -23,19 +22,21 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
 from selfview import health, networks, parameters, storage
-from selfview.checkpoint import Checkpoints, restore
+from selfview.checkpoint import Checkpoints
+from selfview.course import Course, latest_state, seed_of
+from selfview.course import History as History
+from selfview.distributed import current
 from selfview.errors import CollapseWarning, InputError, SelfViewWarning
 from selfview.networks import EncodingNetwork
 from selfview.progress import follow
 from selfview.rows import Rows, Summary, as_rows, expect_shape
 from selfview.run import Run as Run
 from selfview.run import plan
-from selfview.training import Phase, adam, own_randomness, train
+from selfview.synchrony import synchronised
+from selfview.training import Part, Phase, n_batches, own_randomness, train
 
 TRANSFORM_ROWS = 4096
 HEALTH_ROWS = 4096
-
-History = list[dict[str, float]]
 
 
 class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
@@ -79,19 +80,17 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         -------
         self
         """
-        self._check_parameters()
-        rows = as_rows(X)
-        run = self._run(rows)
-        keeper = Checkpoints(self.checkpoint, self._identity(rows, run))
-        state = keeper.latest()
+        rows, run = self._prepare(X)
+        group = current()
+        folder = self.checkpoint if group.leads else None
+        keeper = Checkpoints(folder, self._identity(rows, run))
+        state = latest_state(keeper, group)
         if state is not None:
-            run = replace(run, seed=int(state[1]["seed"]))
-        network, optimisers, history = self._start(run), None, []
+            run = replace(run, seed=seed_of(state))
+        course = self._start(run)
         if state is not None:
-            optimisers = [adam(phase) for phase in self._phases(network, run)]
-            restore(network, optimisers, state[0])
-            history = state[1]["history"]
-        return self._learn(X, rows, run, network, optimisers, history, run.epochs, keeper)
+            course.resume(state)
+        return self._learn(X, rows, run, course, run.epochs, keeper)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Go on learning for one pass over `X`; the first call starts.
@@ -105,41 +104,57 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         -------
         self
         """
-        self._check_parameters()
-        no_keeper = Checkpoints(None, {})
+        rows, run = self._prepare(X, go_on=hasattr(self, "network_"))
+        keeper = Checkpoints(None, {})
         if not hasattr(self, "network_"):
-            rows = as_rows(X)
-            run = self._run(rows)
-            return self._learn(X, rows, run, self._start(run), None, [], 1, no_keeper)
-        rows = self._rows(X)
-        run = replace(self._run(rows), epochs=self.epochs_, seed=self.seed_)
+            return self._learn(X, rows, run, self._start(run), 1, keeper)
+        run = replace(run, epochs=self.epochs_, seed=self.seed_)
         # A copy, so that an interrupted pass leaves the model as it was.
         network, optimisers = copy.deepcopy((self.network_, self._optimisers))
-        until = len(self.history_) + 1
-        return self._learn(X, rows, run, network, optimisers, self.history_, until, no_keeper)
+        phases = self._phases(network, run)
+        course = Course(network, phases, run.seed, optimisers, self.history_)
+        return self._learn(X, rows, run, course, len(self.history_) + 1, keeper)
+
+    def _prepare(self, X: Any, go_on: bool = False) -> tuple[Rows, Run]:
+        """Rows and plan of a fit, checked; the same in all processes that share it."""
+        group = current()
+        with group.together():
+            self._check_parameters()
+            rows = self._rows(X) if go_on else as_rows(X)
+            run = self._run(rows)
+            group.expect_enough(rows.n // n_batches(rows.n, self.batch_size))
+        about = [self._identity(rows, run), run.precision, run.device.type, go_on]
+        group.expect_same(str(about))
+        return rows, replace(run, seed=group.agreed(run.seed))
+
+    def _start(self, run: Run) -> Course:
+        with own_randomness(run.seed):
+            network = self._network(run).to(run.device)
+        return Course(network, self._phases(network, run), run.seed)
 
     def _learn(
-        self,
-        X: Any,
-        rows: Rows,
-        run: Run,
-        network: EncodingNetwork,
-        optimisers: list[torch.optim.Adam] | None,
-        history: History,
-        until: int,
-        keeper: Checkpoints,
+        self, X: Any, rows: Rows, run: Run, course: Course, until: int, keeper: Checkpoints
     ) -> Self:
         """Train until so many epochs are done, and only then change the estimator."""
-        phases = self._phases(network, run)
-        optimisers = optimisers or [adam(phase) for phase in phases]
-        history = list(history)
-        start = time.monotonic() - (history[-1]["seconds"] if history else 0.0)
-        epochs = range(len(history), until)
+        group = current()
+        network = course.network
+        epochs = range(len(course.history), until)
         network.train()
-        with own_randomness(run.seed):
+        group.synchronise(network)
+        with (
+            own_randomness(run.seed),
+            synchronised(network, group),
+            keeper.watch(course) as offer,
+        ):
+
+            def after_step(part: Part) -> None:
+                course.part = part
+                with group.together():
+                    offer()
+
             figures = train(
-                phases,
-                optimisers,
+                course.phases,
+                course.optimisers,
                 lambda index: run.batch(rows, index),
                 rows.n,
                 epochs=epochs,
@@ -147,20 +162,30 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 seed=run.seed,
                 device=run.device,
                 precision=run.precision,
+                begun=course.part,
+                after_step=after_step,
+                group=group,
             )
             headline = self._headline(rows, run, network)
-            for row in follow(figures, headline=headline, epochs=epochs, verbose=self.verbose):
-                history.append(row | {"seconds": time.monotonic() - start})
-                meta = {"seed": run.seed, "history": history}
-                done = len(history)
-                keeper.keep(network, optimisers, meta, epoch=done, last=done == until)
-        network.eval()
+            verbose = self.verbose if group.leads else 0
+            for row in follow(figures, headline=headline, epochs=epochs, verbose=verbose):
+                course.end_epoch(row)
+                with group.together():
+                    offer()
+            course.check()
+            with group.together():
+                if epochs:
+                    keeper.keep(course)
+        self._end(X, rows, run, course)
+        return self
+
+    def _end(self, X: Any, rows: Rows, run: Run, course: Course) -> None:
+        network, history = course.network.eval(), course.history
         examined = self._examine(network, rows, run, history)
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
         self._become(network, rows.shape, run, history, examined)
-        self._optimisers = optimisers
+        self._optimisers = course.optimisers
         self._warn(run)
-        return self
 
     def _become(
         self,
@@ -179,10 +204,6 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         self.history_ = history
         self.health_ = examined
         self._optimisers = None
-
-    def _start(self, run: Run) -> EncodingNetwork:
-        with own_randomness(run.seed):
-            return self._network(run).to(run.device)
 
     def _run(self, rows: Rows) -> Run:
         return plan(

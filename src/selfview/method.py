@@ -227,28 +227,28 @@ class SelfView(Embedder):
             math.log(k) / 2 if self.target_entropy == "auto" else float(self.target_entropy)
         )
 
-        def targets(logits: Tensor, epoch: float) -> Tensor:
+        def targets(logits: Tensor, step: Step) -> Tensor:
             """Targets of a view, with the temperature that the last view left (Algorithm 2)."""
             logits = logits.detach().float()
             temperature = float(network.temperature)
             if self.temperature != "adaptive":
-                return sinkhorn(logits, temperature, iterations)
-            aim = scheduled_entropy(final_entropy, k, epoch / warmup if warmup else 1.0)
-            q, temperature = adapt(logits, temperature, aim, iterations)
+                return sinkhorn(logits, temperature, iterations, step.share)
+            aim = scheduled_entropy(final_entropy, k, step.epoch / warmup if warmup else 1.0)
+            q, temperature = adapt(logits, temperature, aim, iterations, step.share)
             network.temperature.fill_(temperature)
             return q
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
             view1, view2 = self._views(network, step)
             o1, o2 = network(view1), network(view2)
-            q1 = targets(o1, step.epoch)
-            q2 = targets(o2, step.epoch)
+            q1 = targets(o1, step)
+            q2 = targets(o2, step)
             value = swapped_kl(q1, o1, q2, o2)
             return value, {
                 "loss_over_log_k": value.item() / math.log(k),
-                "entropy": float(entropy(q2)),
+                "entropy": float(entropy(q2, step.share)),
                 "temperature": float(network.temperature),
-                "marginal_error": marginal_error(q2),
+                "marginal_error": marginal_error(q2, step.share),
             }
 
         learning_rate = RECIPES[self.recipe].rate(
@@ -278,13 +278,19 @@ class SelfView(Embedder):
             def view(kind: str) -> Tensor:
                 length: float | Tensor = epsilon
                 if lengths == "varied":
-                    length = varied_lengths(len(x), epsilon, step.generator)
+                    length = varied_lengths(len(x), epsilon, step.generator, step.share)
                 if kind == "random":
-                    return x + random_step(x, length, step.generator)
+                    return x + random_step(x, length, step.generator, step.share)
                 if kind == "none":
                     return x
                 return x + adversarial_step(
-                    network, x, p, epsilon=length, xi=self.xi, generator=step.generator
+                    network,
+                    x,
+                    p,
+                    epsilon=length,
+                    xi=self.xi,
+                    generator=step.generator,
+                    share=step.share,
                 )
 
             return [view(kind) for kind in kinds]

@@ -5,6 +5,8 @@ import math
 import torch
 from torch import Tensor
 
+from selfview.distributed import WHOLE, Share
+
 TEMPERATURE_RANGE = (0.1, 1.0)
 TEMPERATURE_STEP = 0.1  # h_step
 ENTROPY_TOLERANCE = 5e-3  # h_tol
@@ -15,7 +17,7 @@ POLICY_ROUNDS = 5
 _ROUNDS_PER_BLOCK = 10
 
 
-def sinkhorn(logits: Tensor, temperature: float, iterations: int) -> Tensor:
+def sinkhorn(logits: Tensor, temperature: float, iterations: int, share: Share = WHOLE) -> Tensor:
     """Soft assignment of rows to prototypes in which all prototypes are used equally.
 
     The kernel exp(logits / temperature) is scaled in turn to row sums 1/batch and column sums 1/k,
@@ -26,6 +28,8 @@ def sinkhorn(logits: Tensor, temperature: float, iterations: int) -> Tensor:
     logits : Tensor (batch, k)
     temperature : float
     iterations : int
+    share : Share
+        Which rows of the batch these are, if several processes hold it: column sums are over all.
 
     Returns
     -------
@@ -45,27 +49,27 @@ def sinkhorn(logits: Tensor, temperature: float, iterations: int) -> Tensor:
         # The first round of a block in the log domain: then no row or column of the kernel is
         # empty, whatever the logits, and the cheap rounds that follow can't divide by zero.
         log_rows = -torch.logsumexp(log_kernel + log_columns, dim=1, keepdim=True)  # (batch, 1)
-        log_columns = -torch.logsumexp(log_kernel + log_rows, dim=0)
+        log_columns = -share.logsumexp(log_kernel + log_rows)
         kernel = (log_kernel + log_rows + log_columns).exp_()
         columns = torch.ones_like(log_columns)
         rounds = min(iterations, _ROUNDS_PER_BLOCK)
         for _ in range(rounds - 1):
             rows = torch.mv(kernel, columns).reciprocal_()
-            columns = torch.mv(kernel.T, rows).reciprocal_()
+            columns = share.sum(torch.mv(kernel.T, rows)).reciprocal_()
         log_columns += columns.log_()
         iterations -= rounds
     return torch.softmax(log_kernel + log_columns, dim=1)
 
 
-def entropy(q: Tensor) -> Tensor:
+def entropy(q: Tensor, share: Share = WHOLE) -> Tensor:
     """Mean entropy of the rows of `q`, in nats."""
     rows: Tensor = torch.special.entr(q).sum(dim=1)
-    return rows.mean()
+    return share.mean(rows)
 
 
-def marginal_error(q: Tensor) -> float:
+def marginal_error(q: Tensor, share: Share = WHOLE) -> float:
     """Largest relative deviation of a prototype's share from 1/k."""
-    return float((q.mean(0) * q.shape[1] - 1).abs().max())
+    return float((share.mean(q, 0) * q.shape[1] - 1).abs().max())
 
 
 def scheduled_entropy(final: float, k: int, progress: float) -> float:
@@ -75,16 +79,20 @@ def scheduled_entropy(final: float, k: int, progress: float) -> float:
 
 
 def adapt(
-    logits: Tensor, temperature: float, target_entropy: float, iterations: int
+    logits: Tensor,
+    temperature: float,
+    target_entropy: float,
+    iterations: int,
+    share: Share = WHOLE,
 ) -> tuple[Tensor, float]:
     """Targets whose mean entropy is near `target_entropy`, and the temperature that gave them.
 
     The temperature moves in steps of 0.1 within [0.1, 1], at most five times (Algorithm 2).
     """
     low, high = TEMPERATURE_RANGE
-    q = sinkhorn(logits, temperature, iterations)
+    q = sinkhorn(logits, temperature, iterations, share)
     for _ in range(POLICY_ROUNDS):
-        excess = float(entropy(q)) - target_entropy
+        excess = float(entropy(q, share)) - target_entropy
         if excess > ENTROPY_TOLERANCE:
             moved = max(temperature - TEMPERATURE_STEP, low)
         elif excess < -ENTROPY_TOLERANCE:
@@ -95,5 +103,5 @@ def adapt(
         if moved == temperature:
             break
         temperature = moved
-        q = sinkhorn(logits, temperature, iterations)
+        q = sinkhorn(logits, temperature, iterations, share)
     return q, temperature

@@ -1,20 +1,21 @@
 """The training loop. It knows batches, phases and optimisers, and no method.
 
 All randomness of a step comes from a generator seeded by (seed, epoch, step), and the order of the
-rows by (seed, epoch). So there is no random state to carry: a run that stops after any epoch goes
-on with the same bits.
+rows by (seed, epoch). So there is no random state to carry: a run that stops after any step goes on
+with the same bits.
 """
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from selfview.distributed import ALONE, WHOLE, Group, Share
 from selfview.errors import SelfViewError
 
 BETAS = (0.9, 0.999)
@@ -36,6 +37,8 @@ class Step:
     batch: Tensor  # (batch, *shape)
     epoch: float  # epochs done before this step, with fraction
     generator: torch.Generator
+    rows: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))  # their numbers
+    share: Share = WHOLE  # which rows of a batch these are, if several processes hold it
 
 
 Loss = Callable[[Step], tuple[Tensor, Mapping[str, float]]]
@@ -53,6 +56,14 @@ class Phase:
     parameters: Sequence[nn.Parameter]
     loss: Loss
     learning_rate: Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of an epoch that is done: a place between two steps, from where training goes on."""
+
+    steps: int = 0
+    sums: Mapping[str, float] = field(default_factory=dict)  # of the epoch's figures so far
 
 
 @contextmanager
@@ -126,6 +137,9 @@ def train(
     seed: int,
     device: torch.device,
     precision: str = "float32",
+    begun: Part = Part(),  # noqa: B008 (it is frozen)
+    after_step: Callable[[Part], None] = lambda _: None,
+    group: Group = ALONE,
 ) -> Iterator[dict[str, float]]:
     """Train, an epoch each time a row of figures is asked for.
 
@@ -142,6 +156,13 @@ def train(
     device : torch.device
     precision : "float32" or "bfloat16"
         Of the forward and backward passes; weights and optimiser stay in float32.
+    begun : Part
+        What is done already of the first epoch.
+    after_step : callable
+        Called between two steps of an epoch with the part that is done; after an epoch's last step
+        its row of figures is yielded instead.
+    group : Group
+        The processes that train together, each on its share of every batch.
 
     Yields
     ------
@@ -149,30 +170,45 @@ def train(
         Means over the epoch's steps of every figure that the losses return, and of the losses.
     """
     generator = torch.Generator(device)
+    losses = [group.objective(phase.loss, phase.parameters) for phase in phases]
     for epoch in epochs:
-        sums: dict[str, float] = {}
+        sums = dict(begun.sums)
         order = batches(n, batch_size, seed, epoch)
         for i, index in enumerate(order):
+            if i < begun.steps:
+                continue
             draw = step_seed(seed, epoch, i)
             generator.manual_seed(draw)
-            torch.manual_seed(draw)  # for layers that draw by themselves, as dropout does
-            step = Step(take(index), epoch + i / len(order), generator)
-            for phase, optimiser in zip(phases, optimisers, strict=True):
+            # For layers that draw by themselves, as dropout does: not the same in each process.
+            torch.manual_seed(draw + group.rank)
+            share = group.share(len(index))
+            own = index[share.rows]
+            step = Step(take(own), epoch + i / len(order), generator, own, share)
+            for phase, optimiser, objective in zip(phases, optimisers, losses, strict=True):
                 with autocast(device, precision):
-                    loss, figures = phase.loss(step)
-                _descend(phase, optimiser, loss, step.epoch)
-                for name, value in {phase.name: loss.item(), **figures}.items():
+                    loss, figures = objective(step)
+                means = group.means({phase.name: loss.item(), **figures}, share, device)
+                if not math.isfinite(means[phase.name]):
+                    raise not_finite(f"the {phase.name} became {means[phase.name]}", step.epoch)
+                gradients = group.gradients(loss, phase.parameters, share)
+                _descend(phase, optimiser, gradients, step.epoch)
+                for name, value in means.items():
                     sums[name] = sums.get(name, 0.0) + value / len(order)
+            if i + 1 < len(order):
+                after_step(Part(i + 1, dict(sums)))
+        begun = Part()
         yield {"epoch": epoch + 1, **sums}
 
 
-def _descend(phase: Phase, optimiser: torch.optim.Optimizer, loss: Tensor, epoch: float) -> None:
-    if not math.isfinite(loss.item()):
-        raise TrainingError(
-            f"the {phase.name} became {loss.item()} in epoch {int(epoch) + 1}. Lower learning_rate "
-            "or epsilon, or scale the data (sklearn.preprocessing.StandardScaler)"
-        )
-    gradients = torch.autograd.grad(loss, list(phase.parameters), allow_unused=True)
+def _descend(
+    phase: Phase,
+    optimiser: torch.optim.Optimizer,
+    gradients: Sequence[Tensor | None],
+    epoch: float,
+) -> None:
+    if not all_finite([g for g in gradients if g is not None]):
+        # Before the step: a weight that is not a number would stay one.
+        raise not_finite(f"the gradient of the {phase.name} became infinite or NaN", epoch)
     for parameter, gradient in zip(phase.parameters, gradients, strict=True):
         parameter.grad = gradient
     for group in optimiser.param_groups:
@@ -180,3 +216,19 @@ def _descend(phase: Phase, optimiser: torch.optim.Optimizer, loss: Tensor, epoch
     optimiser.step()
     for parameter in phase.parameters:
         parameter.grad = None
+
+
+def all_finite(tensors: Sequence[Tensor]) -> bool:
+    """Is every entry a finite number? At the cost of a sum, and of one wait for the device."""
+    sums = [tensor.detach().sum(dtype=torch.float32) for tensor in tensors]
+    if not sums or torch.stack(sums).isfinite().all():
+        return True
+    # A sum of finite numbers may overflow; the exact search is for the failing case alone.
+    return all(bool(tensor.isfinite().all()) for tensor in tensors)
+
+
+def not_finite(what: str, epoch: float) -> TrainingError:
+    return TrainingError(
+        f"{what} in epoch {int(epoch) + 1}. Lower learning_rate or epsilon, or scale the data "
+        "(sklearn.preprocessing.StandardScaler)"
+    )

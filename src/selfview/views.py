@@ -13,6 +13,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from selfview.distributed import WHOLE, Share
+
 Network = Callable[[Tensor], Tensor]
 
 
@@ -37,15 +39,20 @@ def scaled(vectors: Tensor, length: float | Tensor) -> Tensor:
     return (F.normalize(flat, dim=1) * length).view_as(vectors)
 
 
-def random_step(x: Tensor, length: float | Tensor, generator: torch.Generator) -> Tensor:
+def random_step(
+    x: Tensor, length: float | Tensor, generator: torch.Generator, share: Share = WHOLE
+) -> Tensor:
     """A step of the given length in a direction that is uniform on the sphere, for every row."""
-    noise = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
+    noise = share.draw(torch.randn, x.shape, generator=generator, device=x.device, dtype=x.dtype)
     return scaled(noise, length)
 
 
-def varied_lengths(n: int, longest: float, generator: torch.Generator) -> Tensor:
+def varied_lengths(
+    n: int, longest: float, generator: torch.Generator, share: Share = WHOLE
+) -> Tensor:
     """A length for each of `n` rows, drawn evenly between 0 and `longest`: (n, 1)."""
-    return longest * torch.rand((n, 1), generator=generator, device=generator.device)
+    draw = share.draw(torch.rand, (n, 1), generator=generator, device=generator.device)
+    return longest * draw
 
 
 def divergence(p: Tensor, logits: Tensor) -> Tensor:
@@ -62,6 +69,7 @@ def adversarial_step(
     xi: float | Tensor,
     generator: torch.Generator,
     power_iterations: int = 1,
+    share: Share = WHOLE,
 ) -> Tensor:
     """The step of length `epsilon` that changes the prediction `p` of `x` the most (Algorithm 3).
 
@@ -79,8 +87,10 @@ def adversarial_step(
     power_iterations : int
         The paper takes one. More converge to the top eigenvector of the Fisher information when
         `xi` is small.
+    share : Share
+        Which rows of the batch these are, if several processes hold it.
     """
-    step = random_step(x, xi, generator)
+    step = random_step(x, xi, generator, share)
     for _ in range(power_iterations):
         step.requires_grad_()
         with torch.enable_grad():

@@ -89,7 +89,7 @@ class AdversarialAutoEncoder(AutoEncoder):
         def discriminator(step: Step) -> tuple[Tensor, Mapping[str, float]]:
             with torch.no_grad():
                 z = encoder(step.batch)
-            prior = torch.randn(z.shape, generator=step.generator, device=z.device)
+            prior = step.share.draw(torch.randn, z.shape, generator=step.generator, device=z.device)
             return discriminator_loss(judge(prior), judge(z)), {}
 
         def generator(step: Step) -> tuple[Tensor, Mapping[str, float]]:

@@ -17,6 +17,7 @@ from torch.nn import functional
 
 from selfview import networks, parameters
 from selfview.baselines.learned import Learned
+from selfview.distributed import WHOLE, Share
 from selfview.estimator import Run
 from selfview.networks import EncodingNetwork
 from selfview.training import Phase, Step, dropping_rate
@@ -24,7 +25,7 @@ from selfview.training import Phase, Step, dropping_rate
 CORRUPTIONS = ("masking", "gaussian")
 
 
-def kl_sparsity(activation: Tensor, target: float) -> Tensor:
+def kl_sparsity(activation: Tensor, target: float, share: Share = WHOLE) -> Tensor:
     """KL divergence of the units' mean activations from `target`, summed over the units.
 
     Every unit is taken as a Bernoulli variable whose mean is that of its activation over the
@@ -35,18 +36,22 @@ def kl_sparsity(activation: Tensor, target: float) -> Tensor:
     activation : Tensor (batch, dim)
         Between 0 and 1.
     target : float
+    share : Share
+        Which rows of the batch these are, if several processes hold it.
 
     Examples
     --------
     >>> kl_sparsity(torch.full((8, 3), 0.2), target=0.2).item()
     0.0
     """
-    mean = activation.mean(dim=0).clamp(1e-6, 1 - 1e-6)  # (dim,)
+    mean = share.mean(activation, 0).clamp(1e-6, 1 - 1e-6)  # (dim,)
     p, off = torch.tensor(target).to(mean), torch.tensor(1 - target).to(mean)
     return (p * (p / mean).log() + off * (off / (1 - mean)).log()).sum()
 
 
-def corrupt(x: Tensor, kind: str, level: float, generator: torch.Generator) -> Tensor:
+def corrupt(
+    x: Tensor, kind: str, level: float, generator: torch.Generator, share: Share = WHOLE
+) -> Tensor:
     """`x` with a share of its entries set to zero ("masking"), or with noise added ("gaussian").
 
     Parameters
@@ -56,6 +61,8 @@ def corrupt(x: Tensor, kind: str, level: float, generator: torch.Generator) -> T
     level : float
         Probability that an entry is zeroed, or the noise's standard deviation.
     generator : torch.Generator
+    share : Share
+        Which rows of the batch these are, if several processes hold it.
 
     Examples
     --------
@@ -63,11 +70,9 @@ def corrupt(x: Tensor, kind: str, level: float, generator: torch.Generator) -> T
     >>> bool(corrupt(x, "masking", 0.25, torch.Generator().manual_seed(0)).mean() < 0.8)
     True
     """
-    if kind == "masking":
-        draw = torch.rand(x.shape, generator=generator, device=x.device, dtype=x.dtype)
-        return x * (draw >= level)
-    noise = torch.randn(x.shape, generator=generator, device=x.device, dtype=x.dtype)
-    return x + level * noise
+    sample = torch.rand if kind == "masking" else torch.randn
+    draw = share.draw(sample, x.shape, generator=generator, device=x.device, dtype=x.dtype)
+    return x * (draw >= level) if kind == "masking" else x + level * draw
 
 
 class Scale(nn.Module):
@@ -230,7 +235,7 @@ class SparseAutoEncoder(AutoEncoder):
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
         z = network.encoder(step.batch)
         error = functional.mse_loss(network.decoder(z).float(), network.scale(step.batch))
-        divergence = kl_sparsity(z.float(), self.target_activation)
+        divergence = kl_sparsity(z.float(), self.target_activation, step.share)
         figures = {"error": error.item(), "activation": z.mean().item()}
         return error + self.penalty * divergence, figures
 
@@ -277,6 +282,6 @@ class DenoisingAutoEncoder(AutoEncoder):
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
         unit = 1.0 if self.corruption == "masking" else float(network.scale.value)
-        noisy = corrupt(step.batch, self.corruption, self.level * unit, step.generator)
+        noisy = corrupt(step.batch, self.corruption, self.level * unit, step.generator, step.share)
         rebuilt = network.decoder(network.encoder(noisy))
         return functional.mse_loss(rebuilt.float(), network.scale(step.batch)), {}

@@ -12,6 +12,7 @@ from torch.nn import functional
 from selfview import networks
 from selfview.baselines.autoencoders import Scale, scale_of
 from selfview.baselines.learned import Learned
+from selfview.distributed import WHOLE, Share
 from selfview.errors import InputError
 from selfview.estimator import Run
 from selfview.networks import EncodingNetwork
@@ -26,7 +27,7 @@ IMAGE_WIDTH, VECTOR_WIDTH = 96, 512  # of a part's code; about the paper's numbe
 AHEAD = 4  # parts ahead that a context predicts
 
 
-def info_nce(predictions: Tensor, codes: Tensor) -> Tensor:
+def info_nce(predictions: Tensor, codes: Tensor, share: Share = WHOLE) -> Tensor:
     """Cross-entropy of finding every row's own code among those of the batch; nats.
 
     log(batch) minus this is a lower bound of the mutual information of prediction and code, which
@@ -37,13 +38,17 @@ def info_nce(predictions: Tensor, codes: Tensor) -> Tensor:
     predictions, codes : Tensor (pairs, batch, width)
         Row i of a prediction belongs to row i of the code; all others are its negatives.
 
+    share : Share
+        Which rows of the batch these are, if several processes hold it: negatives are from all.
+
     Examples
     --------
     >>> round(info_nce(torch.zeros(1, 8, 2), torch.ones(1, 8, 2)).item(), 4)  # log 8
     2.0794
     """
+    codes = share.gather(codes, dim=1)
     scores = predictions @ codes.transpose(1, 2)  # (pairs, batch, batch)
-    own = torch.arange(scores.shape[1], device=scores.device).expand(scores.shape[0], -1)
+    own = torch.arange(codes.shape[1], device=scores.device)[share.rows].expand(len(scores), -1)
     return functional.cross_entropy(scores.flatten(0, 1).float(), own.flatten())
 
 
@@ -201,8 +206,10 @@ class CPC(Learned):
 
     def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
         def loss(step: Step) -> tuple[Tensor, Mapping[str, float]]:
-            value = info_nce(*network(step.batch))
-            return value, {"information": math.log(len(step.batch)) - value.item()}
+            predictions, codes = network(step.batch)
+            value = info_nce(predictions, codes, step.share)
+            batch = len(step.batch) / step.share.weight
+            return value, {"information": math.log(batch) - value.item()}
 
         parameters: Any = list(network.parameters())
         return [Phase("loss", parameters, loss, dropping_rate(self.learning_rate, run.epochs))]

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from selfview import parameters
 from selfview.baselines.autoencoders import AutoEncoder, EncoderDecoder, scale_of
+from selfview.distributed import WHOLE, Share
 from selfview.estimator import Run
 from selfview.training import Step
 
@@ -29,13 +30,17 @@ def kl_from_standard_normal(mean: Tensor, log_variance: Tensor) -> Tensor:
     return 0.5 * (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=1)
 
 
-def reparametrise(mean: Tensor, log_variance: Tensor, generator: torch.Generator) -> Tensor:
+def reparametrise(
+    mean: Tensor, log_variance: Tensor, generator: torch.Generator, share: Share = WHOLE
+) -> Tensor:
     """A draw from N(mean, exp(log_variance)) through which gradients pass."""
-    noise = torch.randn(mean.shape, generator=generator, device=mean.device, dtype=mean.dtype)
+    noise = share.draw(
+        torch.randn, mean.shape, generator=generator, device=mean.device, dtype=mean.dtype
+    )
     return mean + (0.5 * log_variance).exp() * noise
 
 
-def gaussian_nll(x: Tensor, mean: Tensor, variance: float | None) -> Tensor:
+def gaussian_nll(x: Tensor, mean: Tensor, variance: float | None, share: Share = WHOLE) -> Tensor:
     """Mean over rows of -log N(x; mean, variance I), without the constant; nats.
 
     With variance None it is the one that makes the rows likeliest: the mean squared error, so
@@ -43,7 +48,7 @@ def gaussian_nll(x: Tensor, mean: Tensor, variance: float | None) -> Tensor:
     effective VAE training with calibrated decoders", ICML 2021).
     """
     n_features = x[0].numel()
-    error = (x - mean).square().mean()
+    error = share.mean((x - mean).square())
     if variance is None:
         return 0.5 * n_features * error.clamp_min(torch.finfo(error.dtype).tiny).log()
     return 0.5 * n_features * (error / variance + math.log(variance))
@@ -123,10 +128,10 @@ class VariationalAutoEncoder(AutoEncoder):
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
         mean, log_variance = network.posterior(step.batch)
-        z = reparametrise(mean, log_variance, step.generator)
+        z = reparametrise(mean, log_variance, step.generator, step.share)
         variance = None if self.variance == "auto" else float(self.variance)
         x, rebuilt = network.scale(step.batch), network.decoder(z).float()
         divergence = kl_from_standard_normal(mean, log_variance).mean()
         error = (x - rebuilt.detach()).square().mean()
         figures = {"kl": divergence.item(), "error": error.item()}
-        return gaussian_nll(x, rebuilt, variance) + self.beta * divergence, figures
+        return gaussian_nll(x, rebuilt, variance, step.share) + self.beta * divergence, figures

@@ -1,0 +1,145 @@
+"""A training under way: what its steps change and how far it is, as a state on disk and back."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from selfview.checkpoint import (
+    Checkpoints,
+    State,
+    load_optimiser,
+    optimiser_tensors,
+    pack_state,
+    unpack_state,
+)
+from selfview.distributed import Group
+from selfview.errors import FileFormatError
+from selfview.networks import EncodingNetwork
+from selfview.training import Part, Phase, adam, all_finite, not_finite
+
+History = list[dict[str, float]]
+
+
+def latest_state(keeper: Checkpoints, group: Group) -> State | None:
+    """The newest state that `keeper` has, read by the process that leads, in all of them."""
+    if group.size == 1:
+        return keeper.latest()
+
+    def read() -> bytes | None:
+        state = keeper.latest()
+        if state is None:
+            return None
+        return pack_state(state.tensors, {**state.meta, "path": str(state.path)})
+
+    data = group.from_leader(read)
+    if data is None:
+        return None
+    tensors, meta = unpack_state(Path("checkpoint"), data)
+    return State(Path(meta["path"]), tensors, meta)
+
+
+def seed_of(state: State) -> int:
+    """The seed of the run that a state is of."""
+    seed = state.meta.get("seed")
+    if not isinstance(seed, int):
+        raise FileFormatError(f"{state.path} is damaged: it has no seed")
+    return seed
+
+
+class Course:
+    """A network, its phases and optimisers, and the epochs and steps that are done.
+
+    Parameters
+    ----------
+    network : EncodingNetwork
+    phases : sequence of Phase
+    seed : int
+    optimisers : list of Adam, optional
+        One a phase; new ones if there are none yet.
+    history : list of dict
+        A row for each epoch that is done.
+    """
+
+    def __init__(
+        self,
+        network: EncodingNetwork,
+        phases: Sequence[Phase],
+        seed: int,
+        optimisers: list[torch.optim.Adam] | None = None,
+        history: Sequence[dict[str, float]] = (),
+    ) -> None:
+        self.network = network
+        self.phases = phases
+        self.seed = seed
+        self.optimisers = optimisers or [adam(phase) for phase in phases]
+        self.history: History = list(history)
+        self.part = Part()  # of the next epoch
+        self._count_from(self.history[-1]["seconds"] if self.history else 0.0)
+
+    def _count_from(self, seconds: float) -> None:
+        self._start = time.monotonic() - seconds
+
+    @property
+    def seconds(self) -> float:
+        """Seconds of training, those before a stop included."""
+        return time.monotonic() - self._start
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Epochs done, and steps of the next one."""
+        return len(self.history), self.part.steps
+
+    def end_epoch(self, row: dict[str, float]) -> None:
+        """Note that an epoch ended with the figures of `row`."""
+        self.history.append(row | {"seconds": self.seconds})
+        self.part = Part()
+
+    def check(self) -> None:
+        """Raise if a weight, a statistic or a moment is no longer a number."""
+        tensors = [*self._tensors().values()]
+        if not all_finite([t for t in tensors if t.is_floating_point()]):
+            epoch = len(self.history) - (self.part.steps == 0)
+            raise not_finite("a weight or a batch-norm statistic became infinite or NaN", epoch)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        tensors = {f"network.{name}": t for name, t in self.network.state_dict().items()}
+        for i, optimiser in enumerate(self.optimisers):
+            tensors |= optimiser_tensors(optimiser, f"optimiser.{i}")
+        return tensors
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """All that is needed to go on from here with the same bits; checked to be finite."""
+        self.check()
+        meta = {
+            "seed": self.seed,
+            "history": self.history,
+            "steps": self.part.steps,
+            "sums": dict(self.part.sums),
+            "seconds": self.seconds,
+        }
+        return self._tensors(), meta
+
+    def resume(self, state: State) -> None:
+        """Go to where a state was taken."""
+        weights = {
+            name.removeprefix("network."): tensor
+            for name, tensor in state.tensors.items()
+            if name.startswith("network.")
+        }
+        try:
+            self.network.load_state_dict(weights)
+            for i, optimiser in enumerate(self.optimisers):
+                load_optimiser(optimiser, state.tensors, f"optimiser.{i}")
+            self.history = [dict(row) for row in state.meta["history"]]
+            sums = {str(name): float(value) for name, value in state.meta["sums"].items()}
+            self.part = Part(int(state.meta["steps"]), sums)
+            self._count_from(float(state.meta["seconds"]))
+        except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            told = " ".join(str(error).split())
+            raise FileFormatError(
+                f"{state.path} does not fit this model: {told}. Delete it or name another folder"
+            ) from error

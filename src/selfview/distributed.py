@@ -1,0 +1,283 @@
+"""One process or many, same code.
+
+In a process group every process runs the same fit on the same rows, and holds its share of each
+batch. What is a sum or a mean over the rows of a batch goes through its `Share`, which is trivial
+in one process and an all-reduce in many; random numbers are drawn for the whole batch, of which
+each process keeps its rows. So many processes do what one would, up to rounding.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from hashlib import sha256
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from selfview.errors import InputError, SelfViewError
+
+TIMEOUT = timedelta(minutes=30)  # of a process that waits for others; one may prepare data first
+
+
+class PeerError(SelfViewError):
+    """Another process of the group failed, so that this one can't go on."""
+
+
+class Share:
+    """What a process holds of a batch: here all of it, in the one process that there is."""
+
+    rows: slice = slice(None)  # of the batch
+    weight: float = 1.0  # part of the batch's rows
+
+    def sum(self, x: Tensor) -> Tensor:
+        """Sum of `x` over the processes; gradients pass through."""
+        return x
+
+    def mean(self, x: Tensor, dim: int | None = None) -> Tensor:
+        """Mean over all entries (or `dim`, 0 being rows) of what all processes hold."""
+        return x.mean() if dim is None else x.mean(dim)
+
+    def logsumexp(self, x: Tensor) -> Tensor:
+        """log of the sum of exp(x) over the rows of the whole batch; finite if `x` is."""
+        return torch.logsumexp(x, dim=0)
+
+    def gather(self, x: Tensor, dim: int = 0) -> Tensor:  # noqa: ARG002
+        """The rows of all processes in the batch's order, along `dim`; gradients pass through."""
+        return x
+
+    def draw(self, sample: Callable[..., Tensor], shape: Sequence[int], **options: Any) -> Tensor:
+        """Random numbers for these rows: the ones that one process would draw for them."""
+        return sample(tuple(shape), **options)
+
+
+WHOLE = Share()
+
+
+class Portion(Share):
+    """What a process holds of a batch of `n` rows that several share: `start` up to `stop`."""
+
+    def __init__(self, start: int, stop: int, n: int) -> None:
+        self.start, self.stop, self.n = start, stop, n
+        self.rows = slice(start, stop)
+        self.weight = (stop - start) / n
+
+    def sum(self, x: Tensor) -> Tensor:
+        total: Tensor = _Sum.apply(x)  # type: ignore[no-untyped-call]
+        return total
+
+    def mean(self, x: Tensor, dim: int | None = None) -> Tensor:
+        return self.sum(super().mean(x, dim) * self.weight)
+
+    def logsumexp(self, x: Tensor) -> Tensor:
+        own = super().logsumexp(x)
+        top = all_reduce(own.clone(), dist.ReduceOp.MAX)
+        return top + self.sum((own - top).exp()).log()
+
+    def gather(self, x: Tensor, dim: int = 0) -> Tensor:
+        before, after = list(x.shape), list(x.shape)
+        before[dim], after[dim] = self.start, self.n - self.stop
+        return self.sum(torch.cat([x.new_zeros(before), x, x.new_zeros(after)], dim))
+
+    def draw(self, sample: Callable[..., Tensor], shape: Sequence[int], **options: Any) -> Tensor:
+        return sample((self.n, *shape[1:]), **options)[self.rows]
+
+
+class _Sum(torch.autograd.Function):
+    # The objective is the sum of what the processes' losses say, so that the gradient of a sum
+    # is the sum of the gradients that arrive at it anywhere.
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:  # noqa: ARG004
+        return all_reduce(x.clone(memory_format=torch.contiguous_format))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:  # noqa: ARG004
+        return all_reduce(gradients[0].clone(memory_format=torch.contiguous_format))
+
+
+def all_reduce(x: Tensor, op: Any = dist.ReduceOp.SUM) -> Tensor:
+    """`x` itself, reduced in place over all processes."""
+    dist.all_reduce(x, op)
+    return x
+
+
+Figures = Mapping[str, float]
+Objective = Callable[[Any], tuple[Tensor, Figures]]
+
+
+@dataclass(frozen=True)
+class Group:
+    """The processes that work together: one, or those of PyTorch's default process group."""
+
+    rank: int = 0
+    size: int = 1
+
+    @property
+    def leads(self) -> bool:
+        """Is this the process that writes and speaks?"""
+        return self.rank == 0
+
+    def share(self, n: int) -> Share:
+        """This process's share of a batch of `n` rows; sizes differ by at most one."""
+        if self.size == 1:
+            return WHOLE
+        return Portion(self.rank * n // self.size, (self.rank + 1) * n // self.size, n)
+
+    def barrier(self) -> None:
+        """Wait until all processes are here."""
+        if self.size > 1:
+            all_reduce(torch.zeros(1, device=_device()))
+
+    def expect_enough(self, smallest_batch: int) -> None:
+        """Raise if a batch has not a row for every process."""
+        if smallest_batch < self.size:
+            raise InputError(
+                f"batches of {smallest_batch} rows can't be shared by {self.size} processes: "
+                "start fewer, or raise batch_size"
+            )
+
+    def expect_same(self, what: str) -> None:
+        """Raise unless all processes come with the same text."""
+        if self.size == 1:
+            return
+        digest = int.from_bytes(sha256(what.encode()).digest()[:7], "little")
+        extremes = torch.tensor([digest, -digest], device=_device())
+        all_reduce(extremes, dist.ReduceOp.MAX)
+        if extremes[0] != -extremes[1]:
+            raise InputError(
+                "the processes were given different data or parameters: pass all rows, and the "
+                "same arguments, to each; every process takes its own share of them"
+            )
+
+    def from_leader(self, make: Callable[[], bytes | None]) -> bytes | None:
+        """What `make` returns in the first process, in all of them; it is called only there."""
+        if self.size == 1:
+            return make()
+        data: bytes | None = None
+        with self.together():
+            if self.leads:
+                data = make()
+        size = torch.tensor([-1 if data is None else len(data)], device=_device())
+        dist.broadcast(size, 0)
+        if size < 0:
+            return None
+        content = torch.frombuffer(bytearray(data or bytes(int(size))), dtype=torch.uint8)
+        if len(content):
+            content = content.to(_device())
+            dist.broadcast(content, 0)
+        return content.cpu().numpy().tobytes()
+
+    def agreed(self, number: int) -> int:
+        """The first process's number, in all of them."""
+        if self.size == 1:
+            return number
+        message = torch.tensor([number], device=_device())
+        dist.broadcast(message, 0)
+        return int(message)
+
+    def synchronise(self, network: nn.Module) -> None:
+        """Give all processes the first one's weights and buffers."""
+        if self.size > 1:
+            for tensor in network.state_dict().values():
+                dist.broadcast(tensor, 0)
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Fail in all processes if one fails here, so that none waits for one that is gone."""
+        if self.size == 1:
+            yield
+            return
+        try:
+            yield
+        except Exception:
+            self._first_failure(failed=True)
+            raise
+        first = self._first_failure(failed=False)
+        if first < self.size:
+            raise PeerError(f"process {first} stopped with an error: see its message")
+
+    def _first_failure(self, failed: bool) -> int:
+        first = torch.tensor([self.rank if failed else self.size], device=_device())
+        return int(all_reduce(first, dist.ReduceOp.MIN))
+
+    def objective(self, loss: Objective, parameters: Sequence[nn.Parameter]) -> Objective:
+        """`loss`, such that `gradients` of it are summed up while they are computed."""
+        if self.size == 1:
+            return loss
+        # Static: parameters that the first step leaves unused need not be looked for in every one.
+        module = _Loss(loss, parameters)
+        return DistributedDataParallel(module, static_graph=True)
+
+    def gradients(
+        self, loss: Tensor, parameters: Sequence[nn.Parameter], share: Share
+    ) -> Sequence[Tensor | None]:
+        """Gradients of the mean over the whole batch of a loss that an `objective` gave."""
+        if self.size == 1:
+            return torch.autograd.grad(loss, list(parameters), allow_unused=True)
+        # Gradients are averaged over the processes, of which each counts by its rows.
+        torch.autograd.backward(loss * (share.weight * self.size), inputs=list(parameters))
+        return [parameter.grad for parameter in parameters]
+
+    def means(self, figures: Figures, share: Share, device: torch.device) -> dict[str, float]:
+        """Means of the processes' figures, weighted by their rows.
+
+        Also how all processes learn that a figure of one is not finite, before they go on.
+        """
+        if self.size == 1:
+            return dict(figures)
+        kind = torch.float32 if device.type == "mps" else torch.float64
+        values = torch.tensor(list(figures.values()), dtype=kind, device=device)
+        return dict(zip(figures, share.sum(values * share.weight).tolist(), strict=True))
+
+
+ALONE = Group()
+
+
+class _Loss(nn.Module):
+    """A loss as a module, whose forward pass DistributedDataParallel can follow."""
+
+    def __init__(self, loss: Objective, parameters: Sequence[nn.Parameter]) -> None:
+        super().__init__()
+        self.loss = loss
+        self.moved = nn.ParameterList(parameters)
+
+    def forward(self, step: Any) -> tuple[Tensor, Figures]:
+        return self.loss(step)
+
+
+def current() -> Group:
+    """The group that this process belongs to: PyTorch's default one, or itself alone."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return ALONE
+    return Group(dist.get_rank(), dist.get_world_size())
+
+
+@contextmanager
+def launched() -> Iterator[Group]:
+    """The processes that `torchrun` started, joined for the time being; without it, one alone."""
+    if not dist.is_available() or not dist.is_torchelastic_launched() or dist.is_initialized():
+        yield current()
+        return
+    backend = "gloo"
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        backend = "cpu:gloo,cuda:nccl"
+    dist.init_process_group(backend, timeout=TIMEOUT)
+    try:
+        yield current()
+    finally:
+        dist.destroy_process_group()
+
+
+def restarted() -> bool:
+    """Has `torchrun` started these processes again, after one of them failed?"""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+
+
+def _device() -> torch.device:
+    """Where a message must lie: NCCL alone takes nothing from the processor's memory."""
+    return torch.device("cuda" if dist.get_backend() == "nccl" else "cpu")
