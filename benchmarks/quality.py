@@ -66,7 +66,7 @@ CONTENDERS: dict[str, Callable[[Any, int], Any]] = {
     "without neighbours": ours(neighbours=PAPER.neighbours),
     "the paper's epsilon": ours(paper_epsilon=True),
     "the paper's probe": ours(xi=PAPER.xi),
-    "the paper's k": ours(n_prototypes=PAPER.n_prototypes),
+    "three times as many prototypes": ours(n_prototypes=300),
     "the paper's schedule": ours(schedule=PAPER.schedule, learning_rate=PAPER.learning_rate),
     "without adversarial steps": ours(views="none"),
     "paper": ours(recipe="paper"),

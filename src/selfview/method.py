@@ -51,9 +51,8 @@ class SelfView(Embedder):
         Where values left at "auto" come from: ours, or every value as in the paper.
     n_components : int
         Length of the embedding. With an own `encoder`, its output decides.
-    n_prototypes : "auto" or int
-        Number of prototypes k that rows are softly assigned to while learning. "auto": 300, and 100
-        in the paper's recipe.
+    n_prototypes : int
+        Number of prototypes k that rows are softly assigned to while learning.
     encoder : {"auto", "mlp", "cnn"} or nn.Module
         "auto" takes the convolutional one for images (n, channels, height, width) or (n, height,
         width), and the perceptron for all else. A module is copied, with its weights.
@@ -134,7 +133,7 @@ class SelfView(Embedder):
         n_components: int = 10,
         *,
         recipe: str = "selfview",
-        n_prototypes: str | int = "auto",
+        n_prototypes: int = 100,
         encoder: str | nn.Module = "auto",
         batch_norm: str = "both",
         views: str = "adversarial",
@@ -196,19 +195,13 @@ class SelfView(Embedder):
             Rows sum to 1.
         """
         network = self._fitted_network()
-        return self._apply(lambda x: torch.softmax(network(x), dim=1), X, self._n_prototypes)
-
-    @property
-    def _n_prototypes(self) -> int:
-        given = self.n_prototypes
-        return RECIPES[self.recipe].n_prototypes if given == "auto" else int(given)
+        return self._apply(lambda x: torch.softmax(network(x), dim=1), X, self.n_prototypes)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         parameters.one_of("recipe", self.recipe, list(RECIPES))
         parameters.one_of("schedule", self.schedule, ["auto", *SCHEDULES])
-        if self.n_prototypes != "auto":
-            parameters.integer("n_prototypes", self.n_prototypes, at_least=2)
+        parameters.integer("n_prototypes", self.n_prototypes, at_least=2)
         if self.neighbours != "auto":
             parameters.integer("neighbours", self.neighbours, at_least=0)
         parameters.one_of("batch_norm", self.batch_norm, networks.BATCH_NORM)
@@ -219,7 +212,7 @@ class SelfView(Embedder):
         parameters.positive_or("temperature", self.temperature, "adaptive")
         if self.warmup != 0:
             parameters.positive_or("warmup", self.warmup, "auto")
-        highest = math.log(self._n_prototypes)
+        highest = math.log(self.n_prototypes)
         if (parameters.positive_or("target_entropy", self.target_entropy, "auto") or 0) > highest:
             raise InputError(
                 f"target_entropy must not be above log(n_prototypes) = {highest:.3f}, got "
@@ -241,7 +234,7 @@ class SelfView(Embedder):
             self.encoder, run.shape, self.n_components, self.batch_norm in ("both", "encoder")
         )
         dim = self._embedding_dim(encoder, run)
-        head = networks.head(dim, self._n_prototypes, self.batch_norm in ("both", "head"))
+        head = networks.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
         epsilon = self.epsilon
         if epsilon == "auto":
             epsilon = auto_epsilon(run.summary, RECIPES[self.recipe])
@@ -249,7 +242,7 @@ class SelfView(Embedder):
         return EncoderHead(encoder, head, epsilon=float(epsilon), temperature=start)
 
     def _phases(self, network: EncoderHead, run: Run) -> list[Phase]:
-        k, iterations = self._n_prototypes, self.sinkhorn_iterations
+        k, iterations = self.n_prototypes, self.sinkhorn_iterations
         warmup = run.epochs * WARMUP_SHARE if self.warmup == "auto" else float(self.warmup)
         final_entropy = (
             math.log(k) / 2 if self.target_entropy == "auto" else float(self.target_entropy)

@@ -114,7 +114,8 @@ def _without(near: NDArray[np.intp], own: NDArray[np.intp]) -> NDArray[np.intp]:
     other = near != own[:, None]
     # A row that isn't among its own nearest (duplicates are, in its place) loses the farthest.
     other[other.all(axis=1), -1] = False
-    return near[other].reshape(len(near), -1)
+    left: NDArray[np.intp] = near[other].reshape(len(near), -1)
+    return left
 
 
 def _blocks(index: NDArray[np.intp]) -> list[NDArray[np.intp]]:

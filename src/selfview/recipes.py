@@ -15,7 +15,6 @@ class Recipe:
 
     learning_rate: float
     schedule: str  # of the learning rate
-    n_prototypes: int
     neighbours: int  # nearest rows that the second view is drawn from; 0 for a step like the first
     dense_ratio: float  # epsilon over the mean row norm
     text_ratio: float  # the same for tf-idf-like rows
@@ -33,7 +32,6 @@ RECIPES = {
     "paper": Recipe(
         learning_rate=5e-4,
         schedule="drop",
-        n_prototypes=100,
         neighbours=0,
         dense_ratio=1 / 5,
         text_ratio=20 / math.sqrt(2000),
@@ -42,7 +40,6 @@ RECIPES = {
     "selfview": Recipe(
         learning_rate=2e-3,
         schedule="cosine",
-        n_prototypes=300,
         neighbours=10,
         dense_ratio=1 / 10,
         text_ratio=1 / 10,
