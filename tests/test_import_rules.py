@@ -14,7 +14,7 @@ SOURCE = Path(selfview.__file__).parent
 ORDER = (
     *("errors", "parameters", "rows", "devices", "health", "progress", "interrupts", "disk"),
     *("distributed", "views", "targets", "losses", "networks", "training", "checkpoint"),
-    *("synchrony", "course"),
+    *("synchrony", "course", "neighbours"),
     *("recipes", "run", "storage", "estimator", "method", "baselines", "evaluation"),
     *("runs", "embedding", "compare", "paper", "report", "cli", "__main__"),
 )

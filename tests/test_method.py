@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+import scipy.spatial
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -17,9 +18,10 @@ from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning
+from selfview.recipes import RECIPES
 from selfview.rows import as_rows
 from selfview.run import AUTO_STEPS
-from selfview.training import n_batches
+from selfview.training import Step, n_batches
 
 # A few steps teach nothing, and a run says so; here that is meant.
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
@@ -163,16 +165,52 @@ def test_auto_epochs_are_a_budget_of_steps(rng):
     assert AUTO_STEPS <= steps[1] < AUTO_STEPS + 118
 
 
-def test_auto_epsilon_is_the_papers_rule(blobs, rng):
+def test_auto_epsilon_follows_the_rows_norm(blobs, rng):
     X, _ = blobs
     norm = np.linalg.norm(X, axis=1).mean()
-    assert small(epochs=1).fit(X).epsilon_ == pytest.approx(norm / 5, rel=1e-5)
     text = sp.random(200, 300, density=0.03, format="csr", rng=rng)
-    norm = np.sqrt(text.multiply(text).sum(1)).mean()
-    assert small(epochs=1).fit(text).epsilon_ == pytest.approx(
-        20 / math.sqrt(2000) * norm, rel=1e-5
-    )
+    text_norm = np.sqrt(text.multiply(text).sum(1)).mean()
+    ours = RECIPES["selfview"]
+    for rows, ratio in [(X, ours.dense_ratio * norm), (text, ours.text_ratio * text_norm)]:
+        assert small(epochs=1).fit(rows).epsilon_ == pytest.approx(ratio, rel=1e-5)
+    for rows, length in [(X, norm / 5), (text, 20 / math.sqrt(2000) * text_norm)]:
+        paper = small(epochs=1, recipe="paper").fit(rows)
+        assert paper.epsilon_ == pytest.approx(length, rel=1e-5)
     assert small(epochs=1, epsilon=3).fit(X).epsilon_ == 3.0
+
+
+def views_of(X, **given):
+    """The rows and the two views of one step."""
+    model, rows = small(**given), as_rows(X)
+    run = model._run(rows)
+    network = model._network(run)
+    index = np.arange(rows.n)
+    step = Step(run.batch(rows, index), 0.0, torch.Generator().manual_seed(0), index)
+    return step.batch, *model._views(network, step, run.neighbours)
+
+
+def test_the_second_view_is_one_of_the_nearest_rows(blobs):
+    X = blobs[0].astype(np.float32)
+    x, first, second = views_of(X, neighbours=4)
+    distance = scipy.spatial.distance.cdist(X, X)
+    np.fill_diagonal(distance, np.inf)
+    nearest = np.argsort(distance, axis=1)[:, :4]
+    chosen = scipy.spatial.distance.cdist(second.numpy(), X).argmin(axis=1)
+    pairs = list(zip(nearest, chosen, strict=True))
+    assert all(row in near for near, row in pairs)
+    assert len({int(np.flatnonzero(n == c)[0]) for n, c in pairs}) == 4
+    epsilon = RECIPES["selfview"].dense_ratio * np.linalg.norm(X, axis=1).mean()
+    torch.testing.assert_close(
+        (first - x).norm(dim=1), torch.full((len(X),), epsilon), rtol=1e-4, atol=0
+    )
+
+
+def test_without_neighbours_both_views_are_steps_of_their_own(blobs):
+    for given in (dict(neighbours=0), dict(recipe="paper")):
+        x, first, second = views_of(blobs[0], **given)
+        lengths = torch.stack([(view - x).norm(dim=1) for view in (first, second)])
+        torch.testing.assert_close(lengths, lengths[:1, :1].expand_as(lengths))
+        assert not torch.equal(first, second)
 
 
 def rate(**given):
@@ -214,6 +252,8 @@ def test_what_is_given_wins_over_the_recipe():
         (dict(epsilon=-1.0), "epsilon must be positive and finite, got -1.0"),
         (dict(epsilon=math.nan), "epsilon must be positive and finite, got nan"),
         (dict(epsilon="big"), "epsilon must be 'auto' or a positive number, got 'big'"),
+        (dict(neighbours=-1), "neighbours must be an integer of at least 0, got -1"),
+        (dict(neighbours="many"), "neighbours must be an integer of at least 0, got 'many'"),
         (dict(xi=0), "xi must be positive and finite, got 0"),
         (dict(learning_rate=-1e-3), "learning_rate must be positive and finite, got -0.001"),
         (dict(temperature=0), "temperature must be positive and finite, got 0"),

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from selfview.networks import EncoderHead, cnn_encoder, head, mlp_encoder
-from selfview.views import adversarial_step, random_step, scaled, untouched, varied_lengths
+from selfview.views import adversarial_step, random_step, scaled, untouched
 
 
 def generator(seed=0):
@@ -44,16 +44,6 @@ def test_random_steps_have_their_length_and_differ_between_rows():
     moved = random_step(torch.zeros(16, 4, 3), 7.0, generator())
     torch.testing.assert_close(moved.flatten(1).norm(dim=1), torch.full((16,), 7.0))
     assert len(moved.flatten(1).unique(dim=0)) == 16
-
-
-def test_varied_lengths_are_even_between_nothing_and_epsilon():
-    lengths = varied_lengths(10_000, 3.0, generator())
-    assert lengths.shape == (10_000, 1)
-    assert 0 <= lengths.min() < 0.01
-    assert 2.99 < lengths.max() <= 3.0
-    assert abs(float(lengths.mean()) - 1.5) < 0.05
-    moved = random_step(torch.zeros(10_000, 2, 2), lengths, generator(1))
-    torch.testing.assert_close(moved.flatten(1).norm(dim=1, keepdim=True), lengths)
 
 
 def test_scaling_survives_tiny_huge_and_zero_vectors():

@@ -1,6 +1,7 @@
 """SelfView: the paper's method as a scikit-learn estimator. `_phases` is its Algorithm 4."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -10,14 +11,21 @@ from selfview import health, networks, parameters
 from selfview.errors import InputError
 from selfview.estimator import Embedder, History, Run
 from selfview.losses import swapped_kl
+from selfview.neighbours import Neighbours, nearest
 from selfview.networks import EncoderHead
-from selfview.recipes import LENGTHS, RECIPES, SCHEDULES, Recipe
+from selfview.recipes import RECIPES, SCHEDULES, Recipe
 from selfview.rows import Rows, Summary
 from selfview.targets import adapt, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training import Phase, Step
-from selfview.views import adversarial_step, random_step, untouched, varied_lengths
+from selfview.views import adversarial_step, random_step, untouched
 
-VIEWS = ("adversarial", "random", "random+adversarial", "none")
+# How each of the two views is made.
+VIEWS = {
+    "adversarial": ("adversarial", "adversarial"),
+    "random": ("random", "random"),
+    "random+adversarial": ("random", "adversarial"),
+    "none": ("none", "none"),
+}
 PAPER_EPOCHS = 5000
 ORDINARY_NORMS = (2.0, 128.0)  # mean norms of rows that are taken as they are: all the paper's are
 USUAL_NORM = 16.0  # to which others are brought, near enough
@@ -45,9 +53,10 @@ def input_scale(summary: Summary) -> float:
 class SelfView(Embedder):
     """Small, discriminative embedding of unlabelled rows, learned without augmentations.
 
-    The model makes two views of every row by stepping in the direction that changes its own
-    prediction most, labels each view by optimal transport onto `n_prototypes` equally used
-    prototypes, and learns to predict the label of one view from the other [1]_.
+    The model makes a view of every row by stepping in the direction that changes its own
+    prediction most; a second view is one of the row's nearest rows (in the paper's recipe, another
+    such step). Each view is labelled by optimal transport onto equally used prototypes, and the
+    model learns to predict the label of one view from the other [1]_.
 
     Parameters
     ----------
@@ -64,15 +73,16 @@ class SelfView(Embedder):
         Where batch norm stands.
     views : {"adversarial", "random", "random+adversarial", "none"}
         How the two views are made; all but the first are the paper's ablation.
+    neighbours : "auto" or int
+        Of so many nearest rows (by angle for tf-idf-like rows), one, drawn anew each time, is the
+        second view. 0: it is made as the first. "auto": 10, and 0 in the paper's recipe.
     epsilon : "auto" or float
-        Length of a view's step. "auto": a fifth of the mean row norm, and 20 / sqrt(2000) of it
-        for tf-idf-like rows (not negative, at most a tenth not zero).
-    lengths : {"auto", "fixed", "varied"}
-        Whether every view steps by epsilon (the paper), or each by a length of its own, drawn
-        evenly up to epsilon (ours): near views are easy, far ones teach invariance.
-    xi : float
-        Length of the random probe at which the direction is found. Rows whose mean norm is below
-        2 or above 128 are brought to about 16 first, and so is the probe.
+        Length of a view's step. "auto": a tenth of the mean row norm; in the paper's recipe a
+        fifth, and 20 / sqrt(2000) for tf-idf-like rows (not negative, at most a tenth not zero).
+    xi : "auto" or float
+        Length of the random probe at which the direction is found. "auto": that of the step, and
+        10 in the paper's recipe. (Rows whose mean norm is below 2 or above 128 are brought to
+        about 16 first, and so is a probe given as a number.)
     sinkhorn_iterations : int
         Rounds of Sinkhorn-Knopp for a target.
     temperature : "adaptive" or float
@@ -143,9 +153,9 @@ class SelfView(Embedder):
         encoder: str | nn.Module = "auto",
         batch_norm: str = "both",
         views: str = "adversarial",
+        neighbours: str | int = "auto",
         epsilon: str | float = "auto",
-        lengths: str = "auto",
-        xi: float = 10.0,
+        xi: str | float = "auto",
         sinkhorn_iterations: int = 10,
         temperature: str | float = "adaptive",
         target_entropy: str | float = "auto",
@@ -166,8 +176,8 @@ class SelfView(Embedder):
         self.encoder = encoder
         self.batch_norm = batch_norm
         self.views = views
+        self.neighbours = neighbours
         self.epsilon = epsilon
-        self.lengths = lengths
         self.xi = xi
         self.sinkhorn_iterations = sinkhorn_iterations
         self.temperature = temperature
@@ -206,12 +216,13 @@ class SelfView(Embedder):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         parameters.one_of("recipe", self.recipe, list(RECIPES))
-        parameters.one_of("lengths", self.lengths, ["auto", *LENGTHS])
         parameters.one_of("schedule", self.schedule, ["auto", *SCHEDULES])
         parameters.integer("n_prototypes", self.n_prototypes, at_least=2)
+        if self.neighbours != "auto":
+            parameters.integer("neighbours", self.neighbours, at_least=0)
         parameters.one_of("batch_norm", self.batch_norm, networks.BATCH_NORM)
-        parameters.one_of("views", self.views, VIEWS)
-        parameters.positive("xi", self.xi)
+        parameters.one_of("views", self.views, list(VIEWS))
+        parameters.positive_or("xi", self.xi, "auto")
         parameters.integer("sinkhorn_iterations", self.sinkhorn_iterations, at_least=1)
         parameters.positive_or("epsilon", self.epsilon, "auto")
         parameters.positive_or("temperature", self.temperature, "adaptive")
@@ -223,6 +234,16 @@ class SelfView(Embedder):
                 f"target_entropy must not be above log(n_prototypes) = {highest:.3f}, got "
                 f"{self.target_entropy}"
             )
+
+    def _run(self, rows: Rows) -> Run:
+        run = super()._run(rows)
+        count = self.neighbours
+        count = RECIPES[self.recipe].neighbours if count == "auto" else int(count)
+        if not count:
+            return run
+        cosine = run.summary.text_like
+        numbers = nearest(rows, count, cosine=cosine)
+        return replace(run, neighbours=Neighbours(numbers, lambda index: run.batch(rows, index)))
 
     def _network(self, run: Run) -> EncoderHead:
         encoder = networks.make_encoder(
@@ -257,7 +278,7 @@ class SelfView(Embedder):
             return q
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
-            view1, view2 = self._views(network, step)
+            view1, view2 = self._views(network, step, run.neighbours)
             o1, o2 = network(view1), network(view2)
             q1 = targets(o1, step)
             q2 = targets(o2, step)
@@ -277,17 +298,14 @@ class SelfView(Embedder):
         learned = [p for p in network.parameters() if p.requires_grad]  # an encoder may be frozen
         return [Phase("loss", learned, loss, learning_rate)]
 
-    def _views(self, network: EncoderHead, step: Step) -> list[Tensor]:
-        """Two views of a batch, of the kinds that `views` names."""
+    def _views(
+        self, network: EncoderHead, step: Step, neighbours: Neighbours | None
+    ) -> tuple[Tensor, Tensor]:
+        """Two views of a batch: steps of the kinds that `views` names, or a neighbour as second."""
         x, epsilon = step.batch, float(network.epsilon)
-        xi = self.xi * float(getattr(network.encoder, "scale", 1.0))  # in the unit of the rows
-        lengths = RECIPES[self.recipe].lengths if self.lengths == "auto" else self.lengths
-        kinds = {
-            "adversarial": ("adversarial", "adversarial"),
-            "random+adversarial": ("random", "adversarial"),
-            "random": ("random", "random"),
-            "none": ("none", "none"),
-        }[self.views]
+        xi = RECIPES[self.recipe].xi if self.xi == "auto" else float(self.xi)
+        scale = float(getattr(network.encoder, "scale", 1.0))  # to the unit of the rows
+        kinds = VIEWS[self.views][: 1 if neighbours else 2]
         with untouched(network):
             p = torch.empty(0)
             if "adversarial" in kinds:
@@ -295,24 +313,22 @@ class SelfView(Embedder):
                     p = torch.softmax(network(x).float(), dim=1)
 
             def view(kind: str) -> Tensor:
-                length: float | Tensor = epsilon
-                if lengths == "varied":
-                    length = varied_lengths(len(x), epsilon, step.generator, step.share)
-                if kind == "random":
-                    return x + random_step(x, length, step.generator, step.share)
                 if kind == "none":
                     return x
+                if kind == "random":
+                    return x + random_step(x, epsilon, step.generator, step.share)
                 return x + adversarial_step(
                     network,
                     x,
                     p,
-                    epsilon=length,
-                    xi=xi,
+                    epsilon=epsilon,
+                    xi=epsilon if xi is None else xi * scale,
                     generator=step.generator,
                     share=step.share,
                 )
 
-            return [view(kind) for kind in kinds]
+            first, *second = map(view, kinds)
+            return first, neighbours.draw(step) if neighbours else second[0]
 
     def _headline(self, rows: Rows, run: Run, network: EncoderHead) -> str:
         return f"{super()._headline(rows, run, network)}, epsilon {float(network.epsilon):.3g}"

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from selfview import networks, parameters
 from selfview.devices import resolve_device, resolve_precision
 from selfview.errors import InputError
+from selfview.neighbours import Neighbours
 from selfview.rows import Rows, Summary
 from selfview.training import n_batches
 
@@ -28,6 +29,7 @@ class Run:
     seed: int
     device: torch.device
     precision: str = "float32"
+    neighbours: Neighbours | None = None  # from which a second view may be drawn
 
     def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:
         """The rows of the given numbers, as the network takes them."""

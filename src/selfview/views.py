@@ -47,14 +47,6 @@ def random_step(
     return scaled(noise, length)
 
 
-def varied_lengths(
-    n: int, longest: float, generator: torch.Generator, share: Share = WHOLE
-) -> Tensor:
-    """A length for each of `n` rows, drawn evenly between 0 and `longest`: (n, 1)."""
-    draw = share.draw(torch.rand, (n, 1), generator=generator, device=generator.device)
-    return longest * draw
-
-
 def divergence(p: Tensor, logits: Tensor) -> Tensor:
     """Sum over rows of KL(p || softmax(logits)), less the entropy of `p`, which has no gradient."""
     return -(p * F.log_softmax(logits.float(), dim=1)).sum()

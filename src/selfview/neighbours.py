@@ -1,0 +1,122 @@
+"""Nearest rows, found without labels: the pairs that two views may be taken from.
+
+Exact up to `EXACT_ROWS` rows. Above, rows are projected to the leading principal components of a
+random sample, and looked for within that sample: the memory is then that of the sample, whatever
+the number of rows, and the time grows with them in proportion.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.decomposition import PCA
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
+from torch import Tensor
+
+from selfview.rows import Rows
+from selfview.training import Step
+
+EXACT_ROWS = 20_000
+EXACT_NUMBERS = 1 << 28  # entries that the exact search may hold at once: 1 GiB of float32
+SAMPLE_ROWS = 65_536
+SAMPLE_NUMBERS = 1 << 28  # entries from which the principal components are taken
+DIMENSIONS = 64
+BLOCK = 4096  # rows that are looked up at a time
+
+Points = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """The nearest rows of every row, from which a batch can draw."""
+
+    numbers: NDArray[np.int32]  # (n, count)
+    take: Callable[[NDArray[np.intp]], Tensor]  # from row numbers to rows
+
+    def draw(self, step: Step) -> Tensor:
+        """For every row of the batch, one of its neighbours: (batch, *shape)."""
+        near = self.numbers[step.rows]  # (batch, count)
+        options = dict(generator=step.generator, device=step.generator.device)
+        chance = step.share.draw(torch.rand, near.shape[:1], **options).cpu().numpy()
+        chosen = (chance * near.shape[1]).astype(np.intp)
+        return self.take(near[np.arange(len(near)), chosen].astype(np.intp))
+
+
+def nearest(rows: Rows, count: int, *, cosine: bool) -> NDArray[np.int32]:
+    """Numbers of the `count` rows nearest to each row, nearest first, itself left out.
+
+    Parameters
+    ----------
+    rows : Rows
+    count : int
+        At most `rows.n - 1` are returned.
+    cosine : bool
+        Compare directions, not positions.
+
+    Returns
+    -------
+    ndarray (n, count)
+
+    Examples
+    --------
+    >>> from selfview.rows import as_rows
+    >>> nearest(as_rows(np.array([[0.0], [1.0], [5.0]])), 1, cosine=False).ravel().tolist()
+    [1, 0, 1]
+    """
+    count = min(count, rows.n - 1)
+    exact = rows.n <= EXACT_ROWS and rows.n * rows.n_features <= EXACT_NUMBERS
+    sample = np.arange(rows.n)
+    if not exact:
+        sample = np.sort(np.random.default_rng(0).permutation(rows.n)[:SAMPLE_ROWS])
+    points = _points(rows, cosine)
+    if not exact:
+        points = _projected(points, rows.n_features, sample)
+    candidates = np.concatenate([points(part) for part in _blocks(sample)])
+    search = NearestNeighbors(n_neighbors=count + 1, algorithm="brute")
+    search.fit(candidates)
+    found = np.empty((rows.n, count), np.int32)
+    for part in _blocks(np.arange(rows.n)):
+        near = sample[search.kneighbors(points(part), return_distance=False)]
+        found[part] = _without(near, part)
+    return found
+
+
+def _points(rows: Rows, cosine: bool) -> Callable[[NDArray[np.intp]], Points]:
+    """From row numbers to points whose distances are compared."""
+
+    def points(index: NDArray[np.intp]) -> Points:
+        flat: Points = rows.take(index).flatten(1).cpu().numpy()
+        return normalize(flat) if cosine else flat
+
+    return points
+
+
+def _projected(
+    points: Callable[[NDArray[np.intp]], Points],
+    n_features: int,
+    sample: NDArray[np.intp],
+) -> Callable[[NDArray[np.intp]], Points]:
+    """The same points, in the leading principal components of a sample."""
+    if n_features <= DIMENSIONS:
+        return points
+    some = np.random.default_rng(0).permutation(sample)
+    some = np.sort(some[: max(2 * DIMENSIONS, SAMPLE_NUMBERS // n_features)])
+    pca = PCA(min(DIMENSIONS, len(some)), svd_solver="randomized", random_state=0)
+    pca.fit(np.concatenate([points(part) for part in _blocks(some)]))
+    return lambda index: pca.transform(points(index)).astype(np.float32)
+
+
+def _without(near: NDArray[np.intp], own: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Each row of `near` without its own number: one fewer."""
+    other = near != own[:, None]
+    # A row that isn't among its own nearest (duplicates are, in its place) loses the farthest.
+    other[other.all(axis=1), -1] = False
+    left: NDArray[np.intp] = near[other].reshape(len(near), -1)
+    return left
+
+
+def _blocks(index: NDArray[np.intp]) -> list[NDArray[np.intp]]:
+    return np.array_split(index, max(1, -(-len(index) // BLOCK)))

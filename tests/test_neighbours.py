@@ -1,0 +1,70 @@
+"""Nearest rows, against scikit-learn's own search and what must hold of any."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.neighbors import NearestNeighbors
+
+from selfview import neighbours
+from selfview.neighbours import nearest
+from selfview.rows import as_rows
+
+
+def truth(X, count, metric="euclidean"):
+    search = NearestNeighbors(n_neighbors=count, algorithm="brute", metric=metric).fit(X)
+    return search.kneighbors(return_distance=False)
+
+
+def test_small_data_is_searched_exactly(rng):
+    X = rng.normal(size=(300, 7)).astype(np.float32)
+    np.testing.assert_array_equal(nearest(as_rows(X), 5, cosine=False), truth(X, 5))
+
+
+def test_a_far_origin_does_not_blur_the_distances(rng):
+    X = (rng.normal(size=(200, 3)) + 1000).astype(np.float32)
+    same = nearest(as_rows(X), 5, cosine=False) == truth(X.astype(np.float64), 5)
+    assert same.mean() > 0.99
+
+
+def test_directions_are_compared_where_asked(rng):
+    X = rng.random((200, 6)).astype(np.float32) * rng.uniform(0.1, 10, (200, 1))
+    found = nearest(as_rows(X.astype(np.float32)), 4, cosine=True)
+    np.testing.assert_array_equal(found, truth(X, 4, "cosine"))
+
+
+def test_sparse_rows_and_images_are_rows_too(rng):
+    X = sp.random(120, 50, density=0.2, format="csr", rng=rng, dtype=np.float32)
+    np.testing.assert_array_equal(nearest(as_rows(X), 3, cosine=False), truth(X.toarray(), 3))
+    images = rng.random((50, 1, 4, 4), dtype=np.float32)
+    np.testing.assert_array_equal(
+        nearest(as_rows(images), 3, cosine=False), truth(images.reshape(50, 16), 3)
+    )
+
+
+def test_a_row_is_never_its_own_neighbour_even_among_equals():
+    X = np.ones((20, 2), np.float32)
+    found = nearest(as_rows(X), 5, cosine=False)
+    assert found.shape == (20, 5)
+    assert (found != np.arange(20)[:, None]).all()
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_fewer_rows_than_neighbours_give_all_others(n):
+    found = nearest(as_rows(np.eye(n, dtype=np.float32)), 10, cosine=False)
+    assert found.shape == (n, n - 1)
+    assert (np.sort(found, axis=1) == [sorted(set(range(n)) - {i}) for i in range(n)]).all()
+
+
+def test_above_the_limit_a_sample_in_few_dimensions_still_finds_near_rows(rng, monkeypatch):
+    monkeypatch.setattr(neighbours, "EXACT_ROWS", 500)
+    monkeypatch.setattr(neighbours, "SAMPLE_ROWS", 1000)
+    monkeypatch.setattr(neighbours, "BLOCK", 300)
+    centres = rng.normal(size=(20, 100)) * 3
+    y = rng.integers(0, 20, 2000)
+    X = (centres[y] + rng.normal(size=(2000, 100))).astype(np.float32)
+    found = nearest(as_rows(X), 10, cosine=False)
+    assert found.shape == (2000, 10)
+    assert (y[found] == y[:, None]).mean() > 0.99
+    assert len(np.unique(found)) <= 1000
+    assert (found != np.arange(2000)[:, None]).all()
+    np.testing.assert_array_equal(found, nearest(as_rows(X), 10, cosine=False))
