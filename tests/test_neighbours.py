@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 from sklearn.neighbors import NearestNeighbors
 
 from selfview import neighbours
-from selfview.neighbours import nearest
+from selfview.neighbours import Neighbours, nearest
 from selfview.rows import as_rows
+from selfview.training import Step
 
 
 def truth(X, count, metric="euclidean"):
@@ -68,3 +70,24 @@ def test_above_the_limit_a_sample_in_few_dimensions_still_finds_near_rows(rng, m
     assert len(np.unique(found)) <= 1000
     assert (found != np.arange(2000)[:, None]).all()
     np.testing.assert_array_equal(found, nearest(as_rows(X), 10, cosine=False))
+
+
+def drawn(X, folder=None):
+    index = np.arange(len(X))
+    step = Step(torch.from_numpy(X), 0.0, torch.Generator().manual_seed(0), index)
+    rows = as_rows(X)
+    return Neighbours(rows, rows.take, count=4, cosine=False, folder=folder).draw(step)
+
+
+def test_what_was_found_is_kept_with_the_run(rng, tmp_path, monkeypatch):
+    X = rng.random((30, 3), dtype=np.float32)
+    first = drawn(X, tmp_path)
+    kept = tmp_path / Neighbours.FILE
+    assert kept.exists()
+    with monkeypatch.context() as without:
+        without.setattr(neighbours, "nearest", None)
+        torch.testing.assert_close(drawn(X, tmp_path), first)
+    kept.write_bytes(b"damaged")
+    torch.testing.assert_close(drawn(X, tmp_path), first)
+    other = rng.random((40, 3), dtype=np.float32)
+    torch.testing.assert_close(drawn(other, tmp_path), drawn(other))

@@ -1,7 +1,8 @@
 """SelfView: the paper's method as a scikit-learn estimator. `_phases` is its Algorithm 4."""
 
 import math
-from dataclasses import replace
+from dataclasses import asdict, replace
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from selfview import health, networks, parameters
 from selfview.errors import InputError
 from selfview.estimator import Embedder, History, Run
 from selfview.losses import swapped_kl
-from selfview.neighbours import Neighbours, nearest
+from selfview.neighbours import Neighbours
 from selfview.networks import EncoderHead
 from selfview.recipes import RECIPES, SCHEDULES, Recipe
 from selfview.rows import Rows, Summary
@@ -241,9 +242,16 @@ class SelfView(Embedder):
         count = RECIPES[self.recipe].neighbours if count == "auto" else int(count)
         if not count:
             return run
-        cosine = run.summary.text_like
-        numbers = nearest(rows, count, cosine=cosine)
-        return replace(run, neighbours=Neighbours(numbers, lambda index: run.batch(rows, index)))
+        folder = None if self.checkpoint is None else Path(self.checkpoint)
+        neighbours = Neighbours(
+            rows,
+            lambda index: run.batch(rows, index),
+            count=count,
+            cosine=run.summary.text_like,
+            about=asdict(run.summary),
+            folder=folder,
+        )
+        return replace(run, neighbours=neighbours)
 
     def _network(self, run: Run) -> EncoderHead:
         encoder = networks.make_encoder(

@@ -5,8 +5,11 @@ random sample, and looked for within that sample: the memory is then that of the
 the number of rows, and the time grows with them in proportion.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,6 +19,9 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 from torch import Tensor
 
+from selfview.checkpoint import read_state, write_state
+from selfview.distributed import current
+from selfview.errors import FileFormatError
 from selfview.rows import Rows
 from selfview.training import Step
 
@@ -29,20 +35,67 @@ BLOCK = 4096  # rows that are looked up at a time
 Points = NDArray[np.float32]
 
 
-@dataclass(frozen=True)
 class Neighbours:
-    """The nearest rows of every row, from which a batch can draw."""
+    """The nearest rows of every row, from which a batch can draw; looked for when first needed.
 
-    numbers: NDArray[np.int32]  # (n, count)
-    take: Callable[[NDArray[np.intp]], Tensor]  # from row numbers to rows
+    Parameters
+    ----------
+    rows : Rows
+    take : callable
+        From row numbers to rows as a network takes them.
+    count : int
+        How many to draw from.
+    cosine : bool
+        Compare directions, not positions.
+    about : mapping
+        What tells these rows from others, that JSON can hold.
+    folder : Path or None
+        Where to keep what was found, for a fit that goes on.
+    """
+
+    FILE = "checkpoint-neighbours.safetensors"
+
+    def __init__(
+        self,
+        rows: Rows,
+        take: Callable[[NDArray[np.intp]], Tensor],
+        *,
+        count: int,
+        cosine: bool,
+        about: Mapping[str, Any] | None = None,
+        folder: Path | None = None,
+    ) -> None:
+        self.rows, self.take = rows, take
+        self.count, self.cosine = min(count, rows.n - 1), cosine
+        self.about = {"cosine": cosine, "shape": list(rows.shape), **(about or {})}
+        self.path = None if folder is None else folder / self.FILE
 
     def draw(self, step: Step) -> Tensor:
         """For every row of the batch, one of its neighbours: (batch, *shape)."""
         near = self.numbers[step.rows]  # (batch, count)
         options = dict(generator=step.generator, device=step.generator.device)
         chance = step.share.draw(torch.rand, near.shape[:1], **options).cpu().numpy()
-        chosen = (chance * near.shape[1]).astype(np.intp)
+        chosen = (chance * self.count).astype(np.intp)
         return self.take(near[np.arange(len(near)), chosen].astype(np.intp))
+
+    @cached_property
+    def numbers(self) -> NDArray[np.int32]:
+        """(n, count); found by one process for all that share a fit."""
+        data = current().from_leader(lambda: self._found().tobytes())
+        return np.frombuffer(data or b"", np.int32).reshape(self.rows.n, self.count)
+
+    def _found(self) -> NDArray[np.int32]:
+        shape = (self.rows.n, self.count)
+        if self.path is None:
+            return nearest(self.rows, self.count, cosine=self.cosine)
+        with suppress(FileFormatError):
+            tensors, meta = read_state(self.path)
+            kept: NDArray[np.int32] = tensors.get("numbers", torch.empty(0)).numpy()
+            if meta == self.about and kept.shape == shape and kept.dtype == np.int32:
+                return kept.clip(0, self.rows.n - 1)
+        found = nearest(self.rows, self.count, cosine=self.cosine)
+        write_state(self.path, {"numbers": torch.from_numpy(found)}, self.about)
+        return found
 
 
 def nearest(rows: Rows, count: int, *, cosine: bool) -> NDArray[np.int32]:
