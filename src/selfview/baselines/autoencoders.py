@@ -224,10 +224,12 @@ class DenoisingAutoEncoder(AutoEncoder):
     Parameters
     ----------
     corruption : {"masking", "gaussian"}
-        Entries set to zero at random [1]_, or Gaussian noise added [2]_.
+        Entries set to zero at random [1]_, or Gaussian noise added [2]_. Zero is in the centred
+        rows that the network sees: such an entry is its feature's mean, which tells nothing, and
+        corrupted rows lie around the clean ones, wherever the data's own zero is.
     level : float
         Share of the entries that are zeroed, or the noise's standard deviation in units of the
-        root mean square of the data's entries.
+        root mean square of the data's entries around their mean.
     n_components, encoder, batch_norm, epochs, batch_size, learning_rate, precision, device,
     random_state, checkpoint, verbose
         As in `AutoEncoder`.
@@ -258,7 +260,7 @@ class DenoisingAutoEncoder(AutoEncoder):
         check("level", self.level)
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
-        unit = 1.0 if self.corruption == "masking" else float(network.centring.spread)
-        noisy = corrupt(step.batch, self.corruption, self.level * unit, step.generator)
-        rebuilt = network.decoder(network.encoder(noisy))
-        return functional.mse_loss(rebuilt.float(), network.centring(step.batch)), {}
+        clean = network.centring(step.batch)
+        noisy = corrupt(clean, self.corruption, self.level, step.generator)
+        rebuilt = network.decoder(network.encoder[1:](noisy))
+        return functional.mse_loss(rebuilt.float(), clean), {}

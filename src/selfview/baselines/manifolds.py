@@ -239,8 +239,8 @@ def unmoved(graph: sp.csr_array, dim: int, solver: str, random: np.random.Random
     if solver == "dense":
         return np.asarray(eigh(cost.toarray(), subset_by_index=(1, dim), overwrite_a=True)[1])
     start = random.uniform(-1, 1, graph.shape[0])
-    limits = {"tol": TOLERANCE, "maxiter": MAX_ITERATIONS}
-    return np.asarray(eigsh(cost, dim + 1, sigma=0.0, v0=start, **limits)[1][:, 1:])
+    _, vectors = eigsh(cost, dim + 1, sigma=0.0, v0=start, tol=TOLERANCE, maxiter=MAX_ITERATIONS)
+    return np.asarray(vectors[:, 1:])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
