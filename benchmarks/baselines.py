@@ -77,7 +77,10 @@ def perceptron_code(X: np.ndarray, epochs: int) -> np.ndarray:
     flat = X.reshape(len(X), -1) - X.reshape(len(X), -1).mean(0)
     flat = flat / flat.std()
     model = MLPRegressor(
-        (1024, 1024, DIM, 1024, 1024), batch_size=BATCH, max_iter=epochs, random_state=SEED
+        hidden_layer_sizes=(1024, 1024, DIM, 1024, 1024),
+        batch_size=BATCH,
+        max_iter=epochs,
+        random_state=SEED,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that so few epochs are not convergence
