@@ -27,7 +27,7 @@ from sklearn.neural_network import MLPRegressor
 
 from selfview import baselines, evaluate, load_dataset, networks
 
-SEED, DIM, BATCH, RATE = 0, 10, 256, 2e-3
+SEED, DIM, BATCH, RATE = 0, 10, 256, 5e-4
 NEIGHBOURS = 10
 QUICK = {"random_state": SEED, "verbose": 0}
 
@@ -79,6 +79,7 @@ def perceptron_code(X: np.ndarray, epochs: int) -> np.ndarray:
     model = MLPRegressor(
         hidden_layer_sizes=(1024, 1024, DIM, 1024, 1024),
         batch_size=BATCH,
+        learning_rate_init=RATE,
         max_iter=epochs,
         random_state=SEED,
     )
