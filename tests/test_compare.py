@@ -140,6 +140,13 @@ def test_the_better_variant_is_reported_and_named():
     assert table.rows[0][1].text == "10.0"
 
 
+def test_the_usual_table_fits_a_terminal_of_80_columns():
+    names = ("linear_accuracy", "kmeans_acc", "kmeans_nmi", "kmeans_ari")
+    scores = dict.fromkeys(names, 1.0)
+    long = Record("study", "ae", "AE", "no batch norm", scores, 98765.4, 10_000_000)
+    assert max(map(len, plain(tabulate([long])).splitlines())) <= 80
+
+
 def test_less_is_better_for_residuals():
     rows = [
         Record("study", name, name, scores={"regression_rss": rss})

@@ -7,7 +7,7 @@ import torch
 from scipy.optimize import lsq_linear
 from sklearn import decomposition, manifold
 
-from selfview.baselines import LLE, NMF, PCA, Isomap, Raw
+from selfview.baselines import LLE, NMF, PCA, Isomap, Raw, manifolds
 from selfview.checkpoint import read_state, write_state
 from selfview.errors import FileFormatError, InputError
 
@@ -84,7 +84,7 @@ def test_tensors_are_arrays(model, rows):
 
 @EACH
 def test_sparse_rows_give_the_dense_embedding(model, rows):
-    rows = np.where(rows > 0.5, rows, 0.0)
+    rows = np.where(rows > 0.3, rows, 0.0)
     dense = np.asarray(model.fit_transform(rows))
     sparse = model.fit_transform(sp.csr_matrix(rows))
     sparse = sparse.toarray() if sp.issparse(sparse) else sparse
@@ -93,21 +93,22 @@ def test_sparse_rows_give_the_dense_embedding(model, rows):
 
 
 @pytest.mark.parametrize(
-    "model", [PCA(3), NMF(3), Isomap(3), Raw()], ids=lambda m: type(m).__name__
+    "model", [PCA(3), NMF(3), LLE(3), Isomap(3), Raw()], ids=lambda m: type(m).__name__
 )
 def test_sparse_rows_are_never_made_dense(model, rows, monkeypatch):
     def refuse(*_, **__):
         raise AssertionError("made dense")
 
-    sparse = sp.csr_array(np.where(rows > 0.5, rows, 0.0))
+    sparse = sp.csr_array(np.where(rows > 0.3, rows, 0.0))
     for kind in (sp.csr_array, sp.csr_matrix, sp.csc_array, sp.csc_matrix):
-        # A part of it may be: results, and Isomap's queries, are dense and small.
+        # A part of it may be: results, Isomap's queries and LLE's neighbours are small.
         plain = kind.toarray
 
         def guarded(self, *args, plain=plain, **options):
             return refuse() if self.shape == sparse.shape else plain(self, *args, **options)
 
         monkeypatch.setattr(kind, "toarray", guarded)
+    monkeypatch.setattr(manifolds, "WEIGHT_BYTES", 8 * 12 * 10 * 16)  # 16 rows at a time
     model.set_params(random_state=0).fit(sparse).transform(sparse)
 
 
@@ -120,11 +121,25 @@ def test_a_saved_model_gives_the_same_bits(model, rows, tmp_path):
     assert loaded.get_params() == model.get_params()
 
 
-def test_a_sparse_isomap_is_saved_too(rows, tmp_path):
-    sparse = sp.csr_array(np.where(rows > 0.5, rows, 0.0))
-    model = Isomap(3).fit(sparse)
+@pytest.mark.parametrize("kind", [LLE, Isomap])
+def test_a_graph_of_sparse_rows_is_saved_too(kind, rows, tmp_path):
+    sparse = sp.csr_array(np.where(rows > 0.3, rows, 0.0))
+    model = kind(3).fit(sparse)
     model.save(tmp_path)
-    np.testing.assert_array_equal(Isomap.load(tmp_path).transform(sparse), model.transform(sparse))
+    np.testing.assert_array_equal(kind.load(tmp_path).transform(sparse), model.transform(sparse))
+
+
+@pytest.mark.parametrize("limit", [4000, 100])  # below it the exact eigensolver, else ARPACK
+def test_lle_of_sparse_rows_is_scikit_learns_of_dense_ones(limit, rows, monkeypatch):
+    monkeypatch.setattr(manifolds, "DENSE_ROWS", limit)
+    rows = np.where(rows > 0.3, rows, 0.0)
+    ours = LLE(3, n_neighbors=8, random_state=0).fit(sp.csr_array(rows[:150]))
+    theirs = manifold.LocallyLinearEmbedding(n_neighbors=8, n_components=3, eigen_solver="dense")
+    theirs.fit(rows[:150])
+    signs = np.sign((ours.arrays_["embedding"] * theirs.embedding_).sum(0))
+    places = ours.transform(sp.csr_array(rows)) * signs
+    np.testing.assert_allclose(places, theirs.transform(rows), atol=1e-6)
+    np.testing.assert_allclose(ours.transform(rows) * signs, places, atol=1e-9)  # dense queries
 
 
 @EACH

@@ -9,7 +9,8 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from selfview import networks
-from selfview.baselines.autoencoders import AutoEncoder, EncoderDecoder, scale_of
+from selfview.baselines.autoencoders import AutoEncoder, EncoderDecoder
+from selfview.baselines.learned import Centring
 from selfview.estimator import Run
 from selfview.training import Phase, Step, dropping_rate
 
@@ -41,8 +42,10 @@ def generator_loss(on_posterior: Tensor) -> Tensor:
 class AdversarialNetwork(EncoderDecoder):
     """An autoencoder, and a discriminator of embeddings from draws of the prior."""
 
-    def __init__(self, scale: float, encoder: nn.Module, decoder: nn.Module, dim: int) -> None:
-        super().__init__(scale, encoder, decoder)
+    def __init__(
+        self, centring: Centring, encoder: nn.Module, decoder: nn.Module, dim: int
+    ) -> None:
+        super().__init__(centring, encoder, decoder)
         self.discriminator = networks.perceptron([dim, WIDTH, WIDTH, 1], batch_norm=False)
 
 
@@ -77,7 +80,7 @@ class AdversarialAutoEncoder(AutoEncoder):
     def _network(self, run: Run) -> AdversarialNetwork:
         encoder = self._encoder(run)
         dim = self._embedding_dim(encoder, run)
-        return AdversarialNetwork(scale_of(run), encoder, self._decoder(dim, run), dim)
+        return AdversarialNetwork(Centring(run), encoder, self._decoder(dim, run), dim)
 
     def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
         assert isinstance(network, AdversarialNetwork)

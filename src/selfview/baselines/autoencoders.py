@@ -1,10 +1,9 @@
 """The autoencoder, and its sparse and denoising variants.
 
-All reconstruct by mean squared error, relative to the mean square of the data's entries: the
-network sees rows divided by that scale, so that data in any unit learns alike.
+All reconstruct centred rows by mean squared error, which is then relative to the data's variance:
+1 for a network that gives the mean row, whatever it is shown.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from selfview import networks, parameters
-from selfview.baselines.learned import Learned
+from selfview.baselines.learned import Centring, Learned
 from selfview.distributed import WHOLE, Share
 from selfview.estimator import Run
 from selfview.networks import EncodingNetwork
@@ -75,34 +74,21 @@ def corrupt(
     return x * (draw >= level) if kind == "masking" else x + level * draw
 
 
-class Scale(nn.Module):
-    """Division by a constant; a buffer, so that it is saved with the weights."""
-
-    value: Tensor
-
-    def __init__(self, value: float) -> None:
-        super().__init__()
-        self.register_buffer("value", torch.tensor(value, dtype=torch.float32))
-
-    def forward(self, x: Tensor) -> Tensor:
-        return x / self.value
-
-
 class EncoderDecoder(EncodingNetwork):
-    """`encoder`: rows to embedding. `decoder`: embedding to rows, divided by the scale."""
+    """`encoder`: rows to embedding. `decoder`: embedding to rows, centred."""
 
     encoder: nn.Sequential
 
-    def __init__(self, scale: float, encoder: nn.Module, decoder: nn.Module) -> None:
+    def __init__(self, centring: Centring, encoder: nn.Module, decoder: nn.Module) -> None:
         super().__init__()
-        self.encoder = nn.Sequential(Scale(scale), encoder)
+        self.encoder = nn.Sequential(centring, encoder)
         self.decoder = decoder
 
     @property
-    def scale(self) -> Scale:
-        scale = self.encoder[0]
-        assert isinstance(scale, Scale)
-        return scale
+    def centring(self) -> Centring:
+        centring = self.encoder[0]
+        assert isinstance(centring, Centring)
+        return centring
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -155,7 +141,7 @@ class AutoEncoder(Learned):
         network = self._fitted_network()
 
         def rebuild(x: Tensor) -> Tensor:
-            rebuilt: Tensor = network.decoder(network.encoder(x)) * network.scale.value
+            rebuilt: Tensor = network.centring.undo(network.decoder(network.encoder(x)))
             return rebuilt.flatten(1)
 
         return self._apply(rebuild, X, self.n_features_in_).reshape(-1, *self.shape_in_)
@@ -163,7 +149,7 @@ class AutoEncoder(Learned):
     def _network(self, run: Run) -> EncoderDecoder:
         encoder = self._encoder(run)
         dim = self._embedding_dim(encoder, run)
-        return EncoderDecoder(scale_of(run), encoder, self._decoder(dim, run))
+        return EncoderDecoder(Centring(run), encoder, self._decoder(dim, run))
 
     def _encoder(self, run: Run) -> nn.Module:
         return networks.make_encoder(self.encoder, run.shape, self.n_components, self.batch_norm)
@@ -182,20 +168,16 @@ class AutoEncoder(Learned):
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
         rebuilt = network.decoder(network.encoder(step.batch))
-        return functional.mse_loss(rebuilt.float(), network.scale(step.batch)), {}
-
-
-def scale_of(run: Run) -> float:
-    """Root mean square of the data's entries, near enough; 1 for rows that are all zero."""
-    return run.summary.mean_norm / math.sqrt(math.prod(run.shape)) or 1.0
+        return functional.mse_loss(rebuilt.float(), network.centring(step.batch)), {}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseAutoEncoder(AutoEncoder):
     """An autoencoder whose units are active for few rows each [1]_.
 
-    The embedding passes a sigmoid, and the loss gets `penalty` times the KL divergence of every
-    unit's mean activation from `target_activation`.
+    The embedding passes a sigmoid, and half the squared error of a row, summed over its features,
+    gets `penalty` times the KL divergence of every unit's mean activation from
+    `target_activation`.
 
     Parameters
     ----------
@@ -203,7 +185,7 @@ class SparseAutoEncoder(AutoEncoder):
         Between 0 and 1. Ng takes 0.05 for a code that is longer than the row; an embedding of ten
         units that are each silent for 19 rows of 20 would hold next to nothing.
     penalty : float
-        Weight of the divergence against the relative squared error.
+        Weight of the divergence; 3 is Ng's.
     n_components, encoder, batch_norm, epochs, batch_size, learning_rate, precision, device,
     random_state, checkpoint, verbose
         As in `AutoEncoder`.
@@ -222,7 +204,7 @@ class SparseAutoEncoder(AutoEncoder):
     """
 
     target_activation: float = 0.2
-    penalty: float = 0.1
+    penalty: float = 3.0
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -234,10 +216,10 @@ class SparseAutoEncoder(AutoEncoder):
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
         z = network.encoder(step.batch)
-        error = functional.mse_loss(network.decoder(z).float(), network.scale(step.batch))
+        error = functional.mse_loss(network.decoder(z).float(), network.centring(step.batch))
         divergence = kl_sparsity(z.float(), self.target_activation, step.share)
         figures = {"error": error.item(), "activation": z.mean().item()}
-        return error + self.penalty * divergence, figures
+        return 0.5 * step.batch[0].numel() * error + self.penalty * divergence, figures
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -247,10 +229,12 @@ class DenoisingAutoEncoder(AutoEncoder):
     Parameters
     ----------
     corruption : {"masking", "gaussian"}
-        Entries set to zero at random [1]_, or Gaussian noise added [2]_.
+        Entries set to zero at random [1]_, or Gaussian noise added [2]_. Zero is in the centred
+        rows that the network sees: such an entry is its feature's mean, which tells nothing, and
+        corrupted rows lie around the clean ones, wherever the data's own zero is.
     level : float
         Share of the entries that are zeroed, or the noise's standard deviation in units of the
-        root mean square of the data's entries.
+        root mean square of the data's entries around their mean.
     n_components, encoder, batch_norm, epochs, batch_size, learning_rate, precision, device,
     random_state, checkpoint, verbose
         As in `AutoEncoder`.
@@ -281,7 +265,7 @@ class DenoisingAutoEncoder(AutoEncoder):
         check("level", self.level)
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
-        unit = 1.0 if self.corruption == "masking" else float(network.scale.value)
-        noisy = corrupt(step.batch, self.corruption, self.level * unit, step.generator, step.share)
-        rebuilt = network.decoder(network.encoder(noisy))
-        return functional.mse_loss(rebuilt.float(), network.scale(step.batch)), {}
+        clean = network.centring(step.batch)
+        noisy = corrupt(clean, self.corruption, self.level, step.generator, step.share)
+        rebuilt = network.decoder(network.encoder[1:](noisy))
+        return functional.mse_loss(rebuilt.float(), clean), {}

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from selfview import networks
-from selfview.baselines.autoencoders import Scale, scale_of
-from selfview.baselines.learned import Learned
+from selfview.baselines.learned import Centring, Learned
 from selfview.distributed import WHOLE, Share
 from selfview.errors import InputError
 from selfview.estimator import Run
@@ -109,9 +108,11 @@ def segment_encoder(length: int, width: int, batch_norm: bool) -> nn.Sequential:
 class ContextEncoder(nn.Module):
     """Rows to embeddings: the mean of the contexts along the sequence of parts."""
 
-    def __init__(self, scale: float, shape: Sequence[int], dim: int, batch_norm: bool) -> None:
+    def __init__(
+        self, centring: Centring, shape: Sequence[int], dim: int, batch_norm: bool
+    ) -> None:
         super().__init__()
-        self.scale = Scale(scale)
+        self.centring = centring
         self.cut = image_patches if len(shape) == 3 else vector_segments
         with torch.device("cpu"):  # to look at the sizes, whatever device the network is for
             self.parts, *part = self.cut(torch.zeros(1, *shape))[0].shape
@@ -127,7 +128,7 @@ class ContextEncoder(nn.Module):
 
     def codes(self, x: Tensor) -> Tensor:
         """The code of every part: (batch, parts, width)."""
-        parts = self.cut(self.scale(x))
+        parts = self.cut(self.centring(x))
         codes: Tensor = self.part(parts.flatten(0, 1))
         return codes.reshape(-1, self.parts, self.width)
 
@@ -196,7 +197,7 @@ class CPC(Learned):
     encoder = "auto"  # not a parameter: images stay images, and there is no other choice
 
     def _network(self, run: Run) -> PredictiveNetwork:
-        encoder = ContextEncoder(scale_of(run), run.shape, self.n_components, self.batch_norm)
+        encoder = ContextEncoder(Centring(run), run.shape, self.n_components, self.batch_norm)
         if encoder.parts < 2:
             raise InputError(
                 "CPC predicts parts of a row from others, and needs rows of at least two features "

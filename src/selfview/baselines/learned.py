@@ -1,16 +1,77 @@
-"""What the baselines that learn by gradient steps have in common: their parameters.
+"""What the baselines that learn by gradient steps have in common: parameters, and a common unit.
+
+Their networks see rows around the mean row, in units of the entries' root mean square around it.
+So data in any unit learns alike; and no capacity goes into the mean, which all rows share and PCA
+leaves out as well. On FSDD this is the difference between codes of which a few directions hold
+nearly everything and codes that fill all ten.
 
 Constructors are made by `dataclass`: they only remember, have an explicit signature as
 scikit-learn asks for, and a derived class states only what it adds.
 """
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from selfview.errors import InputError
 from selfview.estimator import Embedder
+from selfview.rows import Rows
+from selfview.run import Run
+
+
+@dataclass(frozen=True, kw_only=True)
+class CentredRun(Run):
+    """A plan that knows where the rows lie: their mean, and the spread around it."""
+
+    mean: Tensor  # a row's shape
+    spread: float  # root mean square of the entries around the mean; 1 if all rows are equal
+
+
+class Centring(nn.Module):
+    """Rows around their mean, in units of their spread; buffers, so that weights bring them."""
+
+    mean: Tensor  # in units of the spread
+    spread: Tensor
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        # A model that is read from a file brings its own.
+        mean = run.mean / run.spread if isinstance(run, CentredRun) else torch.zeros(run.shape)
+        spread = run.spread if isinstance(run, CentredRun) else 1.0
+        self.register_buffer("mean", mean.float())
+        self.register_buffer("spread", torch.tensor(spread, dtype=torch.float32))
+
+    def forward(self, x: Tensor) -> Tensor:
+        # Divided first: a difference of the largest floats would not be one.
+        return x / self.spread - self.mean
+
+    def undo(self, x: Tensor) -> Tensor:
+        """Rows as they were, from centred ones."""
+        return (x + self.mean) * self.spread
+
+
+def mean_and_spread(rows: Rows) -> tuple[Tensor, float]:
+    """The mean row, and the root mean square of the entries around it, in one pass.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from selfview.rows import as_rows
+    >>> mean, spread = mean_and_spread(as_rows(np.array([[1.0, 5.0], [3.0, 5.0]])))
+    >>> mean.tolist(), round(spread, 4)
+    ([2.0, 5.0], 0.7071)
+    """
+    origin = rows.take(slice(0, 1))[0].double()  # near the rows, so that squares don't cancel
+    sums, squares = torch.zeros_like(origin), torch.zeros_like(origin)
+    for _, chunk in rows.chunks():
+        x = chunk.double() - origin
+        sums += x.sum(0)
+        squares += x.square().sum(0)
+    variance = squares / rows.n - (sums / rows.n).square()
+    return origin + sums / rows.n, math.sqrt(max(float(variance.mean()), 0.0)) or 1.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -42,6 +103,11 @@ class Learned(Embedder):
     def n_parameters_(self) -> int:
         """How many numbers were learned, decoders and all."""
         return sum(p.numel() for p in self._fitted_network().parameters())
+
+    def _run(self, rows: Rows) -> CentredRun:
+        run = super()._run(rows)
+        mean, spread = mean_and_spread(rows)
+        return CentredRun(**vars(run), mean=mean.reshape(run.shape), spread=spread)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

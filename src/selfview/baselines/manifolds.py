@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.linalg import eigh
+from scipy.sparse.linalg import eigsh
 from sklearn import manifold
 from sklearn.neighbors import NearestNeighbors
 
@@ -23,6 +25,8 @@ MAX_ROWS = 20_000  # a matrix of all pairs is 3.2 GB then, and Isomap needs thre
 QUERY_ROWS = 1024  # that are placed at a time
 DENSE_ROWS = 4_000  # up to which the exact eigensolver is a matter of a minute
 REGULARISATION = 1e-3  # of LLE's weights, relative to the trace of the local Gram matrix
+WEIGHT_BYTES = 1 << 27  # of the differences of rows and neighbours that are held at a time
+TOLERANCE, MAX_ITERATIONS = 1e-6, 100  # of ARPACK, as scikit-learn's LLE has them
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -122,7 +126,8 @@ class Manifold(Reducer):
 class LLE(Manifold):
     """Locally linear embedding: rows are placed so that the same neighbours rebuild them [1]_.
 
-    scikit-learn's algorithm needs dense rows, so sparse ones are made dense.
+    Sparse rows stay sparse: scikit-learn takes dense rows only, so that the weights are then found
+    here, from a bounded number of rows at a time.
 
     Parameters
     ----------
@@ -152,39 +157,90 @@ class LLE(Manifold):
     (1797, 10)
     """
 
-    sparse = False
-
     def _learn(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:
         X = self._sample(X, random)
-        lle = manifold.LocallyLinearEmbedding(
-            n_neighbors=self.n_neighbors,
-            n_components=self.n_components,
-            reg=REGULARISATION,
-            eigen_solver="dense" if len(X) <= DENSE_ROWS else "arpack",
-            random_state=random,
-        )
+        n, solver = X.shape[0], "dense" if X.shape[0] <= DENSE_ROWS else "arpack"
         try:
-            lle.fit(X)
+            if isinstance(X, np.ndarray):
+                lle = manifold.LocallyLinearEmbedding(
+                    n_neighbors=self.n_neighbors,
+                    n_components=self.n_components,
+                    reg=REGULARISATION,
+                    eigen_solver=solver,
+                    random_state=random,
+                )
+                embedding = lle.fit(X).embedding_
+            else:
+                graph = neighbour_weights(X, self.n_neighbors)
+                embedding = unmoved(graph, self.n_components, solver, random)
         except (ValueError, RuntimeError) as error:
             # Equal rows make the null space larger than ARPACK can settle on.
             raise InputError(
-                f"LLE's eigensolver did not converge on {len(X):,} rows, which happens if many "
+                f"LLE's eigensolver did not converge on {n:,} rows, which happens if many "
                 "rows are equal. Raise n_neighbors, remove equal rows, or fit at most "
                 f"fit_rows={DENSE_ROWS} rows, for which there is an exact solver"
             ) from error
-        return {"rows": X, "embedding": lle.embedding_}
+        return {**self._kept(X), "embedding": embedding}
 
     def _place(self, X: Matrix) -> Array:
-        rows, embedding = self.arrays_["rows"], self.arrays_["embedding"]
         near = self.neighbours_.kneighbors(X, return_distance=False)  # (batch, k)
-        differences = (rows[near] - X[:, None]).astype(np.float64)  # (batch, k, features)
+        weights = barycentric(X, self._fitted_rows(), near)
+        return np.asarray(np.einsum("bk,bkl->bl", weights, self.arrays_["embedding"][near]))
+
+
+def barycentric(X: Matrix, rows: Matrix, near: Array) -> Array:
+    """Weights, of sum 1, by which its neighbours best rebuild each row of `X`: (batch, k).
+
+    Parameters
+    ----------
+    X, rows : ndarray or CSR array (batch, features), (n, features)
+    near : ndarray (batch, k)
+        Which of `rows` are the neighbours.
+
+    Examples
+    --------
+    >>> x, corners = np.array([[0.25]]), np.array([[0.0], [1.0]])
+    >>> barycentric(x, corners, np.array([[0, 1]])).round(2)
+    array([[0.75, 0.25]])
+    """
+    k = near.shape[1]
+    size = max(1, WEIGHT_BYTES // (8 * k * X.shape[1]))
+    weights = np.empty(near.shape)
+    for start in range(0, len(near), size):
+        part = slice(start, start + size)
+        around, at = _dense(rows[near[part].ravel()]), _dense(X[part])
+        differences = around.reshape(-1, k, X.shape[1]) - at[:, None]
         gram = differences @ differences.transpose(0, 2, 1)
         trace = np.trace(gram, axis1=1, axis2=2)
         ridge = REGULARISATION * np.where(trace > 0, trace, 1.0)
-        gram += ridge[:, None, None] * np.eye(near.shape[1])
-        weights = np.linalg.solve(gram, np.ones((*near.shape, 1)))[..., 0]
-        weights /= weights.sum(axis=1, keepdims=True)
-        return np.asarray(np.einsum("bk,bkl->bl", weights, embedding[near]))
+        gram += ridge[:, None, None] * np.eye(k)
+        weights[part] = np.linalg.solve(gram, np.ones((len(gram), k, 1)))[..., 0]
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+def _dense(rows: Matrix) -> Array:
+    plain = rows if isinstance(rows, np.ndarray) else rows.toarray()
+    return np.asarray(plain, dtype=np.float64)
+
+
+def neighbour_weights(X: Matrix, k: int) -> sp.csr_array:
+    """The weights of every row's `k` neighbours among the others: (n, n), `k` entries a row."""
+    n = X.shape[0]
+    near = NearestNeighbors(n_neighbors=k).fit(X).kneighbors(return_distance=False)
+    entries = (barycentric(X, X, near).ravel(), near.ravel(), np.arange(0, n * k + 1, k))
+    return sp.csr_array(entries, shape=(n, n))
+
+
+def unmoved(graph: sp.csr_array, dim: int, solver: str, random: np.random.RandomState) -> Array:
+    """The `dim` directions that averaging by `graph` changes least, but for the constant one."""
+    change = sp.eye_array(graph.shape[0], format="csr") - graph
+    cost = (change.T @ change).tocsr()
+    if solver == "dense":
+        return np.asarray(eigh(cost.toarray(), subset_by_index=(1, dim), overwrite_a=True)[1])
+    start = random.uniform(-1, 1, graph.shape[0])
+    _, vectors = eigsh(cost, dim + 1, sigma=0.0, v0=start, tol=TOLERANCE, maxiter=MAX_ITERATIONS)
+    return np.asarray(vectors[:, 1:])
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from selfview import parameters
-from selfview.baselines.autoencoders import AutoEncoder, EncoderDecoder, scale_of
+from selfview.baselines.autoencoders import AutoEncoder, EncoderDecoder
+from selfview.baselines.learned import Centring
 from selfview.distributed import WHOLE, Share
 from selfview.estimator import Run
 from selfview.training import Step
@@ -62,11 +63,11 @@ class VariationalNetwork(EncoderDecoder):
     """
 
     def __init__(
-        self, scale: float, encoder: nn.Module, decoder: nn.Module, dim: int, *, whole: bool
+        self, centring: Centring, encoder: nn.Module, decoder: nn.Module, dim: int, *, whole: bool
     ) -> None:
-        super().__init__(scale, encoder, decoder)
+        super().__init__(centring, encoder, decoder)
         layers = [encoder, nn.Identity()] if whole else [encoder[:-1], encoder[-1]]  # type: ignore[index]
-        self.encoder = nn.Sequential(self.scale, *layers)
+        self.encoder = nn.Sequential(self.centring, *layers)
         self.log_variance = nn.Linear(getattr(layers[1], "in_features", dim), dim)
 
     def posterior(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -86,7 +87,7 @@ class VariationalAutoEncoder(AutoEncoder):
     Parameters
     ----------
     variance : "auto" or float
-        Of the decoder's Gaussian, in units of the data's mean square. "auto" is the one that
+        Of the decoder's Gaussian, in units of the data's variance. "auto" is the one that
         makes the data likeliest at every step [2]_; a fixed one that is too large for the data
         ends in a posterior that ignores it.
     beta : float
@@ -124,13 +125,13 @@ class VariationalAutoEncoder(AutoEncoder):
         dim = self._embedding_dim(encoder, run)
         decoder = self._decoder(dim, run)
         own = isinstance(self.encoder, nn.Module)
-        return VariationalNetwork(scale_of(run), encoder, decoder, dim, whole=own)
+        return VariationalNetwork(Centring(run), encoder, decoder, dim, whole=own)
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
         mean, log_variance = network.posterior(step.batch)
         z = reparametrise(mean, log_variance, step.generator, step.share)
         variance = None if self.variance == "auto" else float(self.variance)
-        x, rebuilt = network.scale(step.batch), network.decoder(z).float()
+        x, rebuilt = network.centring(step.batch), network.decoder(z).float()
         divergence = kl_from_standard_normal(mean, log_variance).mean()
         error = (x - rebuilt.detach()).square().mean()
         figures = {"kl": divergence.item(), "error": error.item()}

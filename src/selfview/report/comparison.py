@@ -13,7 +13,7 @@ COLUMNS = (
     ("linear_accuracy", "linear %", 100, 1, True),
     ("graph_accuracy", "graph %", 100, 1, True),
     ("mine", "MINE nats", 1, 2, True),
-    ("kmeans_acc", "k-means ACC %", 100, 1, True),
+    ("kmeans_acc", "ACC %", 100, 1, True),
     ("kmeans_nmi", "NMI %", 100, 1, True),
     ("kmeans_ari", "ARI %", 100, 1, True),
     ("regression_rss", "RSS", 1, 1, False),
