@@ -298,13 +298,9 @@ class SelfView(Embedder):
                 "marginal_error": marginal_error(q2, step.share),
             }
 
-        learning_rate = RECIPES[self.recipe].rate(
-            None if self.learning_rate == "auto" else float(self.learning_rate),
-            None if self.schedule == "auto" else self.schedule,
-            run.epochs,
-        )
+        rate = RECIPES[self.recipe].rate(self.learning_rate, self.schedule, run.epochs)
         learned = [p for p in network.parameters() if p.requires_grad]  # an encoder may be frozen
-        return [Phase("loss", learned, loss, learning_rate)]
+        return [Phase("loss", learned, loss, rate)]
 
     def _views(
         self, network: EncoderHead, step: Step, neighbours: Neighbours | None

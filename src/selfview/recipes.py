@@ -21,11 +21,12 @@ class Recipe:
     xi: float | None  # length of the probe; None is epsilon
 
     def rate(
-        self, learning_rate: float | None, schedule: str | None, epochs: int
+        self, learning_rate: str | float, schedule: str, epochs: int
     ) -> Callable[[float], float]:
-        """Learning rate as a function of the epoch; what is given wins over the recipe."""
-        shape = SCHEDULES[schedule or self.schedule]
-        return shape(learning_rate or self.learning_rate, epochs)
+        """Learning rate as a function of the epoch; what isn't "auto" wins over the recipe."""
+        shape = SCHEDULES[self.schedule if schedule == "auto" else schedule]
+        highest = self.learning_rate if learning_rate == "auto" else float(learning_rate)
+        return shape(highest, epochs)
 
 
 RECIPES = {

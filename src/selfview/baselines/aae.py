@@ -12,7 +12,7 @@ from selfview import networks
 from selfview.baselines.autoencoders import AutoEncoder, EncoderDecoder
 from selfview.baselines.learned import Centring
 from selfview.estimator import Run
-from selfview.training import Phase, Step, dropping_rate
+from selfview.training import Phase, Step
 
 WIDTH = 1024  # of the discriminator's two hidden layers
 
@@ -58,8 +58,8 @@ class AdversarialAutoEncoder(AutoEncoder):
 
     Parameters
     ----------
-    n_components, encoder, batch_norm, epochs, batch_size, learning_rate, precision, device,
-    random_state, checkpoint, verbose
+    n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule,
+    precision, device, random_state, checkpoint, verbose
         As in `AutoEncoder`. Batch norm stands in encoder and decoder, not in the discriminator,
         which would see from it whether a batch is of one kind.
 
@@ -98,7 +98,7 @@ class AdversarialAutoEncoder(AutoEncoder):
         def generator(step: Step) -> tuple[Tensor, Mapping[str, float]]:
             return generator_loss(judge(encoder(step.batch))), {}
 
-        rate = dropping_rate(self.learning_rate, run.epochs)
+        rate = self._rate(run)
         both: Any = [*encoder.parameters(), *network.decoder.parameters()]
         return [
             Phase("reconstruction", both, reconstruction, rate),

@@ -19,7 +19,7 @@ from selfview.baselines.learned import Centring, Learned
 from selfview.distributed import WHOLE, Share
 from selfview.estimator import Run
 from selfview.networks import EncodingNetwork
-from selfview.training import Phase, Step, dropping_rate
+from selfview.training import Phase, Step
 
 CORRUPTIONS = ("masking", "gaussian")
 
@@ -103,7 +103,8 @@ class AutoEncoder(Learned):
         As in `SelfView`. The decoder of an own encoder is the perceptron's mirror.
     batch_norm : bool
         Whether batch norm stands after every hidden layer, in encoder and decoder.
-    epochs, batch_size, learning_rate, precision, device, random_state, checkpoint, verbose
+    recipe, epochs, batch_size, learning_rate, schedule, precision, device, random_state, \
+    checkpoint, verbose
         As in `SelfView`.
 
     Attributes
@@ -163,7 +164,7 @@ class AutoEncoder(Learned):
         def loss(step: Step) -> tuple[Tensor, Mapping[str, float]]:
             return self._loss(network, step)
 
-        rate = dropping_rate(self.learning_rate, run.epochs)
+        rate = self._rate(run)
         return [Phase("loss", list(network.parameters()), loss, rate)]
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
@@ -186,8 +187,8 @@ class SparseAutoEncoder(AutoEncoder):
         units that are each silent for 19 rows of 20 would hold next to nothing.
     penalty : float
         Weight of the divergence; 3 is Ng's.
-    n_components, encoder, batch_norm, epochs, batch_size, learning_rate, precision, device,
-    random_state, checkpoint, verbose
+    n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule,
+    precision, device, random_state, checkpoint, verbose
         As in `AutoEncoder`.
 
     References
@@ -235,8 +236,8 @@ class DenoisingAutoEncoder(AutoEncoder):
     level : float
         Share of the entries that are zeroed, or the noise's standard deviation in units of the
         root mean square of the data's entries around their mean.
-    n_components, encoder, batch_norm, epochs, batch_size, learning_rate, precision, device,
-    random_state, checkpoint, verbose
+    n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule,
+    precision, device, random_state, checkpoint, verbose
         As in `AutoEncoder`.
 
     References

@@ -15,7 +15,7 @@ from selfview.distributed import WHOLE, Share
 from selfview.errors import InputError
 from selfview.estimator import Run
 from selfview.networks import EncodingNetwork
-from selfview.training import Phase, Step, dropping_rate
+from selfview.training import Phase, Step
 
 SEGMENTS = 8  # of a vector
 PATCHES = 3  # of an image along each side
@@ -178,7 +178,8 @@ class CPC(Learned):
         Length of a context, and of the embedding.
     batch_norm : bool
         Whether batch norm stands after every convolution.
-    epochs, batch_size, learning_rate, precision, device, random_state, checkpoint, verbose
+    recipe, epochs, batch_size, learning_rate, schedule, precision, device, random_state, \
+    checkpoint, verbose
         As in `SelfView`.
 
     References
@@ -213,4 +214,4 @@ class CPC(Learned):
             return value, {"information": math.log(batch) - value.item()}
 
         parameters: Any = list(network.parameters())
-        return [Phase("loss", parameters, loss, dropping_rate(self.learning_rate, run.epochs))]
+        return [Phase("loss", parameters, loss, self._rate(run))]

@@ -10,14 +10,17 @@ scikit-learn asks for, and a derived class states only what it adds.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from selfview import parameters
 from selfview.errors import InputError
 from selfview.estimator import Embedder
+from selfview.recipes import RECIPES, SCHEDULES
 from selfview.rows import Rows
 from selfview.run import Run
 
@@ -76,7 +79,7 @@ def mean_and_spread(rows: Rows) -> tuple[Tensor, float]:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Learned(Embedder):
-    """Base of the baselines that learn an encoder by gradient steps, with the paper's settings.
+    """Base of the baselines that learn an encoder by gradient steps.
 
     Parameters
     ----------
@@ -84,15 +87,18 @@ class Learned(Embedder):
         Length of the embedding.
     batch_norm : bool
         Whether batch norm stands after every hidden layer.
-    epochs, batch_size, learning_rate, precision, device, random_state, checkpoint, verbose
+    recipe, epochs, batch_size, learning_rate, schedule, precision, device, random_state, \
+    checkpoint, verbose
         As in `SelfView`.
     """
 
     n_components: int = field(default=10, kw_only=False)
     batch_norm: bool = True
+    recipe: str = "selfview"
     epochs: str | int = "auto"
     batch_size: int = 256
-    learning_rate: float = 5e-4
+    learning_rate: str | float = "auto"
+    schedule: str = "auto"
     precision: str = "auto"
     device: str | torch.device = "auto"
     random_state: Any = None
@@ -109,7 +115,13 @@ class Learned(Embedder):
         mean, spread = mean_and_spread(rows)
         return CentredRun(**vars(run), mean=mean.reshape(run.shape), spread=spread)
 
+    def _rate(self, run: Run) -> Callable[[float], float]:
+        """Learning rate as a function of the epoch: what our own method has, or the paper's."""
+        return RECIPES[self.recipe].rate(self.learning_rate, self.schedule, run.epochs)
+
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        parameters.one_of("recipe", self.recipe, list(RECIPES))
+        parameters.one_of("schedule", self.schedule, ["auto", *SCHEDULES])
         if not isinstance(self.batch_norm, bool):
             raise InputError(f"batch_norm must be True or False, got {self.batch_norm!r}")

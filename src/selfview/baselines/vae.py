@@ -92,8 +92,8 @@ class VariationalAutoEncoder(AutoEncoder):
         ends in a posterior that ignores it.
     beta : float
         Weight of the divergence from the prior; 1 is the bound itself.
-    n_components, encoder, batch_norm, epochs, batch_size, learning_rate, precision, device,
-    random_state, checkpoint, verbose
+    n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule,
+    precision, device, random_state, checkpoint, verbose
         As in `AutoEncoder`.
 
     References
