@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from selfview.errors import InputError, SelfViewError
@@ -292,10 +293,10 @@ def launched() -> Iterator[Group]:
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         backend = "cpu:gloo,cuda:nccl"
-    store, rank, size = next(dist.rendezvous("env://", timeout=TIMEOUT))
+    store, rank, size = next(rendezvous("env://", timeout=TIMEOUT))
     if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
         # The store outlives the processes, and with it the addresses of those that are gone.
-        store = dist.PrefixStore(f"attempt-{_restarts()}", store)
+        store = dist.PrefixStore(f"attempt-{_restarts()}", store)  # type: ignore[attr-defined]
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
     try:
         yield current()
