@@ -17,6 +17,7 @@ except ImportError:  # Windows: no lock that the system drops with its owner
     fcntl = None  # type: ignore[assignment]
 
 LOCK = ".lock"
+ATTEMPTS = 1000  # to take a lock whose owner is just leaving
 TEMPORARY = ".selfview.tmp"  # how the names of half-written files end
 UNSUPPORTED = {errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.EINVAL}
 REMEDIES = {
@@ -99,7 +100,6 @@ def locked(folder: Path) -> Iterator[None]:
     """
     made = not folder.exists()
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         handle = _acquire(folder / LOCK)
     except CheckpointError:
         raise
@@ -120,9 +120,14 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _acquire(path: Path) -> int:
     """An open handle on the lock file, held, with our name in it."""
-    while True:
-        # Never through a link: what it leads to would be emptied.
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    # Never through a link: what it leads to would be emptied.
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    for _ in range(ATTEMPTS):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle = os.open(path, flags, 0o666)
+        except FileNotFoundError:  # the owner before us took the folder along
+            continue
         try:
             _hold(handle, path.parent)
             if _is_at(handle, path):
@@ -134,7 +139,8 @@ def _acquire(path: Path) -> int:
         except BaseException:
             os.close(handle)
             raise
-        os.close(handle)
+        os.close(handle)  # the owner before us removed the file that we have opened
+    raise FileNotFoundError(errno.ENOENT, "it comes and goes", str(path))
 
 
 def _hold(handle: int, folder: Path) -> None:

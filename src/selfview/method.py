@@ -19,6 +19,8 @@ from selfview.views import adversarial_step, random_step, untouched, varied_leng
 
 VIEWS = ("adversarial", "random", "random+adversarial", "none")
 PAPER_EPOCHS = 5000
+ORDINARY_NORMS = (2.0, 128.0)  # mean norms of rows that are taken as they are: all the paper's are
+USUAL_NORM = 16.0  # to which others are brought, near enough
 WARMUP_SHARE = 100 / PAPER_EPOCHS  # of the epochs, for the target entropy to come down
 
 
@@ -27,6 +29,17 @@ def auto_epsilon(summary: Summary, recipe: Recipe) -> float:
     ratio = recipe.text_ratio if summary.text_like else recipe.dense_ratio
     # Rows that are all zero have no scale: any step is as good.
     return ratio * summary.mean_norm or 1.0
+
+
+def input_scale(summary: Summary) -> float:
+    """What rows are divided by, so that data in any unit learn alike: 1 if they are ordinary.
+
+    A power of two, by which division changes no rounding: rows times 1024 learn the same bits.
+    """
+    norm = summary.mean_norm
+    if norm == 0 or ORDINARY_NORMS[0] <= norm < ORDINARY_NORMS[1]:
+        return 1.0
+    return 2.0 ** round(math.log2(norm / USUAL_NORM))
 
 
 class SelfView(Embedder):
@@ -58,7 +71,8 @@ class SelfView(Embedder):
         Whether every view steps by epsilon (the paper), or each by a length of its own, drawn
         evenly up to epsilon (ours): near views are easy, far ones teach invariance.
     xi : float
-        Length of the random probe at which the direction is found.
+        Length of the random probe at which the direction is found. Rows whose mean norm is below
+        2 or above 128 are brought to about 16 first, and so is the probe.
     sinkhorn_iterations : int
         Rounds of Sinkhorn-Knopp for a target.
     temperature : "adaptive" or float
@@ -215,6 +229,8 @@ class SelfView(Embedder):
             self.encoder, run.shape, self.n_components, self.batch_norm in ("both", "encoder")
         )
         dim = self._embedding_dim(encoder, run)
+        if not isinstance(self.encoder, nn.Module):  # an own one takes the rows as they are
+            encoder = networks.ScaledEncoder(input_scale(run.summary), *encoder.children())
         head = networks.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
         epsilon = self.epsilon
         if epsilon == "auto":
@@ -264,6 +280,7 @@ class SelfView(Embedder):
     def _views(self, network: EncoderHead, step: Step) -> list[Tensor]:
         """Two views of a batch, of the kinds that `views` names."""
         x, epsilon = step.batch, float(network.epsilon)
+        xi = self.xi * float(getattr(network.encoder, "scale", 1.0))  # in the unit of the rows
         lengths = RECIPES[self.recipe].lengths if self.lengths == "auto" else self.lengths
         kinds = {
             "adversarial": ("adversarial", "adversarial"),
@@ -290,7 +307,7 @@ class SelfView(Embedder):
                     x,
                     p,
                     epsilon=length,
-                    xi=self.xi,
+                    xi=xi,
                     generator=step.generator,
                     share=step.share,
                 )

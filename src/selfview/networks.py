@@ -115,6 +115,20 @@ def head(n_components: int, n_prototypes: int, batch_norm: bool = True) -> nn.Se
     return perceptron([n_components, 128, 128, n_prototypes], batch_norm)
 
 
+class ScaledEncoder(nn.Sequential):
+    """Layers that see rows divided by a constant, which is saved with the weights."""
+
+    scale: Tensor
+
+    def __init__(self, scale: float, *layers: nn.Module) -> None:
+        super().__init__(*layers)
+        self.register_buffer("scale", torch.tensor(scale, dtype=torch.float32))
+
+    def forward(self, x: Tensor) -> Tensor:
+        z: Tensor = super().forward(x / self.scale)  # type: ignore[no-untyped-call]
+        return z
+
+
 class EncodingNetwork(nn.Module):
     """A network whose part `encoder` gives the embedding."""
 

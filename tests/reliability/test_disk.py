@@ -95,7 +95,7 @@ def test_a_read_only_disk_is_told_before_training(mount, monkeypatch):
 
 @pytest.mark.skipif(
     os.name != "posix" or os.geteuid() == 0,
-    reason="permissions bind no root; see the read-only disk",
+    reason="permissions bind no root",
 )
 def test_a_folder_without_permission_is_told_before_training(tmp_path, monkeypatch):
     tmp_path.chmod(0o555)

@@ -75,10 +75,25 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rows.check()
         self._check_size(rows)
         seed = parameters.seed("random_state", self.random_state)
-        arrays = self._learn(self._matrix(rows), np.random.RandomState(seed))
+        arrays = self._learned(self._matrix(rows), np.random.RandomState(seed))
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
         self._become(rows.shape, arrays)
         return self
+
+    def _learned(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:
+        """What `_learn` gives if all of it is finite; else an error that says what to do."""
+        name = type(self).__name__
+        remedy = "Scale the features, for example with sklearn.preprocessing.StandardScaler"
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                arrays = self._learn(X, random)
+        except InputError:
+            raise
+        except (ValueError, np.linalg.LinAlgError) as error:
+            raise InputError(f"{name} can't be fitted to these rows: {error}. {remedy}") from error
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            raise InputError(f"{name}'s numbers left the range of {X.dtype}. {remedy}")
+        return arrays
 
     def transform(self, X: Any) -> Any:
         """Embed rows; each result depends on its own row alone.
