@@ -28,6 +28,7 @@ from selfview.interrupts import HeldInterrupts
 
 FORMAT = 1
 _MAX_HEADER = 100 << 20  # bytes; the limit of the safetensors library itself
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam, for each weight
 _NAME = re.compile(r"checkpoint-(\d{6,})-(\d{9,})\.safetensors")
 
 
@@ -114,17 +115,19 @@ def load_optimiser(
     Raises
     ------
     ValueError
-        If there is a moment of no weight, or one whose shape isn't its weight's.
+        If moments and weights don't belong together.
     """
     weights = [weight for group in optimiser.param_groups for weight in group["params"]]
     state: dict[int, dict[str, Tensor]] = {}
     for key, tensor in tensors.items():
         if key.startswith(f"{prefix}."):
             index, name = key.removeprefix(f"{prefix}.").split(".", 1)
-            shape = weights[int(index)].shape if int(index) < len(weights) else None
-            if tensor.shape != (() if name == "step" else shape):
-                raise ValueError(f"{key} has shape {tuple(tensor.shape)}")
+            shape = weights[int(index)].shape if 0 <= int(index) < len(weights) else None
+            if name not in MOMENTS or tensor.shape != (() if name == "step" else shape):
+                raise ValueError(f"{key} of shape {tuple(tensor.shape)} belongs to no weight")
             state.setdefault(int(index), {})[name] = tensor
+    if any(len(moments) < len(MOMENTS) for moments in state.values()):
+        raise ValueError("a weight lacks some of its moments")
     groups = optimiser.state_dict()["param_groups"]
     optimiser.load_state_dict({"state": state, "param_groups": groups})
 

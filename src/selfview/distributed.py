@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from selfview.errors import InputError, SelfViewError
@@ -180,6 +181,16 @@ class Group:
         dist.broadcast(message, 0)
         return int(message)
 
+    def restarted(self) -> bool:
+        """Has `torchrun` started these processes again, after one of them failed?
+
+        It counts by hosts, of which only the one that has failed may know.
+        """
+        if self.size == 1:
+            return _restarts() > 0
+        count = torch.tensor([_restarts()], device=_device())
+        return int(all_reduce(count, dist.ReduceOp.MAX)) > 0
+
     def by_turns(self, read: Callable[[], T]) -> T:
         """What `read` returns: called in the first process of each host, then in the others.
 
@@ -282,16 +293,19 @@ def launched() -> Iterator[Group]:
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
         backend = "cpu:gloo,cuda:nccl"
-    dist.init_process_group(backend, timeout=TIMEOUT)
+    store, rank, size = next(rendezvous("env://", timeout=TIMEOUT))
+    if os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        # The store outlives the processes, and with it the addresses of those that are gone.
+        store = dist.PrefixStore(f"attempt-{_restarts()}", store)  # type: ignore[attr-defined]
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
     try:
         yield current()
     finally:
         dist.destroy_process_group()
 
 
-def restarted() -> bool:
-    """Has `torchrun` started these processes again, after one of them failed?"""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+def _restarts() -> int:
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))
 
 
 def _device() -> torch.device:

@@ -32,13 +32,15 @@ def rows(n, dim=16):
     return (centres[rng.integers(5, size=n)] + rng.normal(size=(n, dim))).astype(np.float32)
 
 
-# Biases that a batch norm takes off again: their gradient is zero but for rounding, which Adam
-# scales up to whole steps, in one process as in many.
-FREE = (
-    *("encoder.0.bias", "encoder.1.bias", "encoder.3.bias", "encoder.4.bias", "encoder.6.bias"),
-    *("encoder.7.bias", "whole.0.bias", "whole.3.bias", "whole.6.bias", "encoder.1.0.bias"),
-    *("head.0.bias", "head.3.bias", "encoder.1.0.0.bias", "part.0.bias", "part.3.bias"),
-)
+def free(network, name):
+    """Is it a bias that a batch norm takes off again?
+
+    Its gradient is zero but for rounding, which Adam scales up to whole steps, in one process as in
+    many.
+    """
+    layer, _, kind = name.rpartition(".")
+    linear = isinstance(network.get_submodule(layer), nn.Linear | nn.Conv1d | nn.Conv2d)
+    return linear and kind == "bias" and layer != "head.6"
 
 
 def joined(tensors):
@@ -52,9 +54,10 @@ def numbers(model):
         for name in model.history_[0]
         if name not in ("epoch", "seconds")
     }
-    weights = [p for name, p in model.network_.named_parameters() if not name.endswith(FREE)]
-    buffers = [b for name, b in model.network_.named_buffers() if name.endswith("running_var")]
-    state = model.network_.state_dict().values()
+    network = model.network_
+    weights = [p for name, p in network.named_parameters() if not free(network, name)]
+    buffers = [b for name, b in network.named_buffers() if name.endswith("running_var")]
+    state = network.state_dict().values()
     sets = {"weights": weights, "variances": buffers, "state": state}
     return curves | {name: joined(tensors) for name, tensors in sets.items() if tensors}
 

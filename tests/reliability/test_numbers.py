@@ -21,7 +21,6 @@ pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning
 LEARNED = dict(epochs=2, verbose=0)
 METHODS = {
     "SelfView": (SelfView, LEARNED),
-    "SelfView, paper": (SelfView, LEARNED | dict(recipe="paper")),
     "SelfView without batch norm": (SelfView, LEARNED | dict(batch_norm="none")),
     "PCA": (baselines.PCA, {}),
     "NMF": (baselines.NMF, {}),
@@ -117,7 +116,7 @@ def test_a_hundred_thousand_features_for_every_method(name):
 
 
 @pytest.mark.parametrize("recipe", ["selfview", "paper"])
-@pytest.mark.parametrize("scale", [1e-12, 1e-3, 1e3, 1e12])
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
 def test_rows_in_any_unit_are_learned_as_well(blobs, scale, recipe):
     X, y = blobs
     given = dict(recipe=recipe, n_components=2, n_prototypes=8, epochs=6, random_state=0, verbose=0)

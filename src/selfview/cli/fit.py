@@ -50,7 +50,7 @@ def fit(
     from selfview import CollapseWarning, SelfView
     from selfview.data import read
     from selfview.disk import locked
-    from selfview.distributed import launched, restarted
+    from selfview.distributed import launched
     from selfview.evaluation import evaluate
     from selfview.runs import save_run
 
@@ -88,7 +88,8 @@ def fit(
         if group.leads:
             context.with_resource(locked(out))  # until the command ends
     dataset = group.by_turns(lambda: read(data, **options))
-    if group.leads and not (resume or restarted()):
+    resume = group.restarted() or resume
+    if group.leads and not resume:
         _forget(out / "checkpoint")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CollapseWarning)  # the verdict is told at the end
