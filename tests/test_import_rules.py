@@ -12,7 +12,7 @@ SOURCE = Path(selfview.__file__).parent
 
 # Left to right: a room may import only from rooms before it.
 ORDER = (
-    *("errors", "parameters", "rows", "devices", "health", "progress"),
+    *("errors", "parameters", "stored", "rows", "devices", "health", "progress"),
     *("views", "targets", "losses", "networks", "training", "checkpoint", "distributed"),
     *("recipes", "run", "storage", "estimator", "method", "baselines", "evaluation"),
     *("runs", "compare", "paper", "report", "cli", "__main__"),

@@ -147,6 +147,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 seed=run.seed,
                 device=run.device,
                 precision=run.precision,
+                blocks=rows.blocks,
             )
             headline = self._headline(rows, run, network)
             for row in follow(figures, headline=headline, epochs=epochs, verbose=self.verbose):
