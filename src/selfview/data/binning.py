@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data.arrays import read_npy
 from selfview.data.cache import working_folder
 from selfview.data.dataset import Array
 from selfview.data.guard import logger
-from selfview.errors import FileFormatError, InputError, SelfViewError
+from selfview.data.mapped import no_room, write_header
+from selfview.data.npy import read_npy
+from selfview.errors import FileFormatError, SelfViewError
 
 _BLOCK = 16 * 2**20
 
@@ -61,10 +62,7 @@ def bin_spectra(
                 raise
         return _load(final)
     except OSError as error:
-        raise InputError(
-            f"can't keep binned spectra in {parent}: {error.strerror or error}; set SELFVIEW_CACHE "
-            "to a folder with room"
-        ) from error
+        raise no_room(parent, error) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -73,23 +71,17 @@ def _write(
     folder: Path, spectra: Any, place: Place, bins: int, maxima: NDArray[np.float32] | None
 ) -> None:
     with (folder / "X.npy").open("w+b") as stream:
-        # The header is of one length for any number of rows, so it is written over at the end.
-        start = _write_header(stream, 0, bins)
+        # Written over at the end, when the number of rows is known.
+        start = write_header(stream, np.float32, (0, bins))
         kept, bad, found = _sum_rows(stream, spectra, place, bins)
         divisor = found if maxima is None else maxima
         _divide(stream, start, len(kept), np.where(divisor > 0, divisor, 1).astype(np.float32))
         stream.seek(0)
-        if _write_header(stream, len(kept), bins) != start:
+        if write_header(stream, np.float32, (len(kept), bins)) != start:
             raise OSError("the header grew")
     np.save(folder / "maxima.npy", divisor, allow_pickle=False)
     np.save(folder / "kept.npy", kept, allow_pickle=False)
     (folder / "bad.json").write_text(json.dumps(bad), encoding="utf-8")
-
-
-def _write_header(stream: BufferedRandom, n: int, bins: int) -> int:
-    header = {"descr": "<f4", "fortran_order": False, "shape": (n, bins)}
-    np.lib.format.write_array_header_1_0(stream, header)
-    return stream.tell()
 
 
 def _load(folder: Path) -> Binned:

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from selfview.data.arrays import read_npy
 from selfview.data.dataset import Array, Dataset
 from selfview.data.guard import logger
+from selfview.data.npy import read_npy
 from selfview.data.preparation import load_preparation
 from selfview.errors import InputError, SelfViewError
 
@@ -157,20 +157,3 @@ def read_any(file: Path) -> Array:
     """An array of the cache; texts (row names) are read too."""
     array = np.load(file, mmap_mode="r", allow_pickle=False)
     return read_npy(file) if array.dtype.kind in "biuf" and array.size else np.array(array)
-
-
-def blockwise(rows: np.memmap[Any, Any], change: Callable[[Array], Array]) -> Array:
-    """`change` of a mapped array, block by block, as a mapped float32 file of the cache."""
-    folder = working_folder("mapped")
-    final = folder / f"{fingerprint([Path(str(rows.filename))])}.npy"
-    if final.is_file():
-        return read_npy(final)
-    handle, name = tempfile.mkstemp(prefix=".making-", dir=folder)
-    with os.fdopen(handle, "wb") as stream:
-        header = {"descr": "<f4", "fortran_order": False, "shape": rows.shape}
-        np.lib.format.write_array_header_1_0(stream, header)
-        step = max(1, 2**24 // max(1, rows[:1].size * 4))
-        for start in range(0, len(rows), step):
-            stream.write(change(rows[start : start + step]).tobytes())
-    os.replace(name, final)
-    return read_npy(final)
