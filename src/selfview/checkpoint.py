@@ -82,13 +82,15 @@ def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     FileFormatError
         If the file is missing, cut short, damaged, of a newer format, or not of this kind.
     """
+    if path.exists() and not path.is_file():  # a pipe would block, a device may never end
+        raise FileFormatError(f"{path} is not an ordinary file")
     try:
         data = path.read_bytes()
     except OSError as error:
         raise FileFormatError(f"{path} can't be read: {error.strerror or error}") from error
     header = _header(path, data)
     version = header.get("format", "")
-    if not version.isdecimal() or "meta" not in header:
+    if not (version.isdecimal() and len(version) < 10) or "meta" not in header:
         raise FileFormatError(f"{path} was not written by selfview")
     if int(version) > FORMAT:
         raise FileFormatError(

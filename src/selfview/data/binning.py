@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data.cache import working_folder
+from selfview.data.cache import DAMAGE, working_folder
 from selfview.data.dataset import Array
 from selfview.data.guard import logger
 from selfview.data.mapped import no_room, write_header
 from selfview.data.npy import read_npy
-from selfview.errors import FileFormatError, SelfViewError
+from selfview.errors import FileFormatError
 
 _BLOCK = 16 * 2**20
 
@@ -49,7 +49,7 @@ def bin_spectra(
     if final.is_dir():
         try:
             return _load(final)
-        except (SelfViewError, OSError, ValueError) as error:
+        except DAMAGE as error:
             logger.info("binning again, the cache %s is damaged: %s", final, error)
             shutil.rmtree(final, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=".making-", dir=parent))
@@ -89,9 +89,10 @@ def _load(folder: Path) -> Binned:
     kept = np.load(folder / "kept.npy", allow_pickle=False)
     maxima = np.load(folder / "maxima.npy", allow_pickle=False)
     X = read_npy(folder / "X.npy")
-    if X.shape != (kept.size, maxima.size):
+    numbers = kept.dtype.kind == "i" and kept.ndim == 1 and (kept.size == 0 or kept.min() >= 0)
+    if X.shape != (kept.size, maxima.size) or not numbers or not isinstance(bad, list):
         raise ValueError("its parts don't belong together")
-    return Binned(X, maxima, kept, bad)
+    return Binned(X, maxima, kept, [str(reason) for reason in bad])
 
 
 def _sum_rows(

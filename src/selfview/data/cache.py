@@ -74,7 +74,7 @@ def remembered(
     if folder.is_dir():
         try:
             return _load(folder)
-        except (SelfViewError, OSError, ValueError, KeyError, TypeError) as error:
+        except DAMAGE as error:
             logger.info("rebuilding the damaged cache %s: %s", folder, error)
             shutil.rmtree(folder, ignore_errors=True)
     dataset = make()
@@ -86,6 +86,11 @@ def remembered(
     return _load(folder)
 
 
+# What a damaged file of the cache may raise; it is then made again.
+DAMAGE = (
+    *(SelfViewError, OSError, ValueError, KeyError, TypeError),
+    *(IndexError, AttributeError, RecursionError, ArithmeticError, MemoryError),
+)
 _ARRAYS = ("y", "train", "test", "coordinates", "ids")
 _PLAIN = ("classes", "shape", "epsilon", "source", "skipped", "messages")
 
@@ -143,6 +148,7 @@ def _load(folder: Path) -> Dataset:
     else:
         parts = tuple(arrays.pop(key) for key in ("data", "indices", "indptr"))
         X = csr_matrix(parts, shape=tuple(facts["X_shape"]))
+        X.check_format(full_check=True)  # scipy trusts every index, and would write anywhere
     further = {
         k.removeprefix("further-"): arrays.pop(k) for k in list(arrays) if k[:8] == "further-"
     }

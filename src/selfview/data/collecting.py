@@ -14,13 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data import guard
-from selfview.data.cache import cache_folder, fingerprint, working_folder
+from selfview.data.cache import DAMAGE, cache_folder, fingerprint, working_folder
 from selfview.data.dataset import Array
 from selfview.data.guard import logger
 from selfview.data.mapped import no_room, write_header
 from selfview.data.npy import read_npy
 from selfview.data.table_files import Chunk, TableFile
-from selfview.errors import SelfViewError
 
 _FOLDER = "tables"
 
@@ -47,7 +46,7 @@ def collect(table: TableFile, columns: Sequence[str], aside: Sequence[str]) -> C
     if kept.is_dir():
         try:
             return _load(kept)
-        except (SelfViewError, OSError, ValueError, KeyError, TypeError) as error:
+        except DAMAGE as error:
             logger.info("reading %s again, the cache %s is damaged: %s", table.path, kept, error)
             shutil.rmtree(kept, ignore_errors=True)
     few: list[Chunk] = []

@@ -39,6 +39,9 @@ class ImagePreparation(Preparation):
     def shape(self) -> tuple[int, ...]:
         return (self.channels, self.height, self.width)
 
+    def consistent(self) -> bool:
+        return self.channels in (1, 3) and self.height * self.width <= _MAX_PIXELS
+
     def finish(self, rows: Rows) -> Rows:
         return as_images(rows)
 

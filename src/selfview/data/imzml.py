@@ -42,6 +42,10 @@ class ImzMLPreparation(Preparation):
     def shape(self) -> tuple[int, ...]:
         return (self.bins,)
 
+    def consistent(self) -> bool:
+        low, high = self.mz_range
+        return self.maxima.shape == (self.bins,) and 0 <= low < high
+
     def _read_files(self, path: Path, options: Options) -> Dataset:
         place = equal_bins(self.mz_range, self.bins)
         return _dataset(path, place, self.bins, options, self)
@@ -61,6 +65,9 @@ class PeakPreparation(Preparation):
     @property
     def shape(self) -> tuple[int, ...]:
         return (int(self.mz.size),)
+
+    def consistent(self) -> bool:
+        return self.mz.size == self.maxima.size
 
     def _read_files(self, path: Path, options: Options) -> Dataset:
         return _dataset(path, nearest_peak(self.mz, self.ppm), self.mz.size, options, self)
@@ -112,6 +119,8 @@ def _dataset(path: Path, place: Any, bins: int, options: Options, fitted: Any | 
         maxima = None if fitted is None else fitted.maxima
         key = _key(image, place.key, maxima)
         binned: Binned = bin_spectra(image, place, bins, maxima, key)
+    if binned.kept.max(initial=-1) >= len(image.coordinates):
+        raise FileFormatError(f"the binned rows of {path} in the cache are not its own: {key}")
     messages = image.messages + settle_bad_rows(
         path, binned.bad, len(image.coordinates), options.skip_bad
     )

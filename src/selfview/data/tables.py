@@ -37,6 +37,9 @@ class TablePreparation(Preparation):
     def shape(self) -> tuple[int, ...]:
         return (len(self.columns),)
 
+    def consistent(self) -> bool:
+        return 0 < len(set(self.columns)) == len(self.columns)
+
     def _read_files(self, path: Path, options: Options) -> Dataset:
         if path.suffix.lower() not in (".csv", ".tsv", ".parquet"):
             raise InputError(f"{path}: this model was fitted on a table, give {self.suffixes}")
