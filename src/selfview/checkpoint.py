@@ -100,7 +100,7 @@ def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         meta = json.loads(header["meta"])
         tensors = load_tensors(data)
     except (SafetensorError, ValueError, RecursionError, RuntimeError, KeyError) as error:
-        raise FileFormatError(f"{path} is damaged: {error}") from error
+        raise FileFormatError(f"{path} is damaged: {str(error)[:300]}") from error
     if not isinstance(meta, dict):
         raise FileFormatError(f"{path} is damaged: its description is not an object")
     return tensors, meta
@@ -119,7 +119,7 @@ def _header(path: Path, data: bytes) -> dict[str, str]:
         if not all(isinstance(value, str) for value in metadata.values()):
             raise ValueError("its header is not of the safetensors form")
     except (ValueError, RecursionError, AttributeError) as error:
-        raise FileFormatError(f"{path} is damaged: {error}") from error
+        raise FileFormatError(f"{path} is damaged: {str(error)[:300]}") from error
     return dict(metadata)
 
 

@@ -94,7 +94,10 @@ def span_of(array: Array) -> Span | None:
         return None
     identity = (facts.st_dev, facts.st_ino)
     span = Span(os.path.abspath(mapped.filename), identity, offset, array.dtype, array.shape)
-    return span if _holds(span, array) else None
+    same = _holds(span, array)
+    if hasattr(mmap, "MADV_DONTNEED"):  # give back the pages that the comparison touched
+        mapped._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
+    return span if same else None
 
 
 def _address(array: Array) -> int:

@@ -1,6 +1,6 @@
 """Run by a test in a process of its own: fit and embed rows on disk, and print the peak memory.
 
-For each kind of file a small one first, which loads what is needed, then one many times as large.
+For each kind of file a small one first, which loads what is needed, then one four times as large.
 """
 
 import json
@@ -14,10 +14,10 @@ import scipy.sparse as sp
 from torch import nn
 
 from selfview import SelfView, rows, stored
-from selfview.data import guard, mapped, read
+from selfview.data import guard, mapped, npz, read
 
 FEATURES = 200
-SMALL, LARGE = 4_000, 80_000  # 3 MB and 64 MB
+SMALL, LARGE = 16_000, 64_000  # 13 MB and 51 MB
 
 
 def peak():
@@ -85,7 +85,7 @@ def use(path):
 def main(folder):
     warnings.simplefilter("ignore")
     stored.BUFFER_BYTES, stored.BLOCK_BYTES = 1 << 21, 1 << 16
-    guard.IN_MEMORY = rows.CHUNK_BYTES = mapped.BLOCK = 1 << 20
+    guard.IN_MEMORY = rows.CHUNK_BYTES = mapped.BLOCK = npz.BLOCK = 1 << 20
     grown = {}
     for name, write in WRITE.items():
         for n in (SMALL, LARGE):

@@ -86,9 +86,7 @@ def _write(
 
 def _load(folder: Path) -> Binned:
     bad = json.loads((folder / "bad.json").read_text(encoding="utf-8"))
-    kept = np.load(folder / "kept.npy", allow_pickle=False)
-    maxima = np.load(folder / "maxima.npy", allow_pickle=False)
-    X = read_npy(folder / "X.npy")
+    kept, maxima, X = (read_npy(folder / f"{name}.npy") for name in ("kept", "maxima", "X"))
     numbers = kept.dtype.kind == "i" and kept.ndim == 1 and (kept.size == 0 or kept.min() >= 0)
     if X.shape != (kept.size, maxima.size) or not numbers or not isinstance(bad, list):
         raise ValueError("its parts don't belong together")

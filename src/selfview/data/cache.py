@@ -18,7 +18,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from selfview.data.dataset import Array, Dataset
-from selfview.data.guard import logger
+from selfview.data.guard import logger, reading
 from selfview.data.npy import read_npy
 from selfview.data.preparation import load_preparation
 from selfview.errors import InputError, SelfViewError
@@ -161,5 +161,6 @@ def _load(folder: Path) -> Dataset:
 
 def read_any(file: Path) -> Array:
     """An array of the cache; texts (row names) are read too."""
-    array = np.load(file, mmap_mode="r", allow_pickle=False)
+    with reading(file, "a file of the cache"):
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
     return read_npy(file) if array.dtype.kind in "biuf" and array.size else np.array(array)

@@ -85,7 +85,8 @@ def _check_named(table: TableFile, options: Options) -> None:
 
 def _some(columns: Sequence[str]) -> str:
     more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
-    return "columns " + ", ".join(repr(c) for c in columns[:8]) + more
+    shown = (c if len(c) <= 40 else c[:40] + "..." for c in columns[:8])
+    return "columns " + ", ".join(map(repr, shown)) + more
 
 
 def _rows(
