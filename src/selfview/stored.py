@@ -94,26 +94,25 @@ def span_of(array: Array) -> Span | None:
         return None
     identity = (facts.st_dev, facts.st_ino)
     span = Span(os.path.abspath(mapped.filename), identity, offset, array.dtype, array.shape)
-    same = _holds(span, array)
-    if hasattr(mmap, "MADV_DONTNEED"):  # give back the pages that the comparison touched
-        mapped._mmap.madvise(mmap.MADV_DONTNEED)  # type: ignore[attr-defined]
-    return span if same else None
+    return span if _holds(span, array, mapped) else None
 
 
 def _address(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def _holds(span: Span, array: Array) -> bool:
+def _holds(span: Span, array: Array, mapped: Any) -> bool:
     """Whether the file holds what the map shows: it may have been replaced under its name."""
-    rows = np.unique(np.linspace(0, len(array) - 1, _PROBES).astype(np.intp)).tolist()
-    try:
-        found = span.read((row, row + 1) for row in rows)
-    except FileFormatError:
-        return False
-    return all(
-        part.tobytes() == array[row].tobytes() for part, row in zip(found, rows, strict=True)
-    )
+    for row in np.unique(np.linspace(0, len(array) - 1, _PROBES).astype(np.intp)).tolist():
+        try:
+            (found,) = span.read([(row, row + 1)])
+        except FileFormatError:
+            return False
+        if found.tobytes() != array[row].tobytes():
+            return False
+        if hasattr(mmap, "MADV_DONTNEED"):  # up to 2 MiB around a row that was looked at
+            mapped._mmap.madvise(mmap.MADV_DONTNEED)
+    return True
 
 
 class _Kept(Generic[B]):

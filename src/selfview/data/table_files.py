@@ -151,6 +151,7 @@ class ParquetFile:
             for batch in self._file.iter_batches(_ROWS, columns=wanted):
                 yield self._chunk(batch, columns, aside, start)
                 start += batch.num_rows
+        need("pyarrow").default_memory_pool().release_unused()
 
     def _chunk(self, batch: Any, columns: Sequence[str], aside: Sequence[str], start: int) -> Chunk:
         values = np.empty((batch.num_rows, len(columns)), dtype=np.float32)
