@@ -5,13 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin/python
 INSTALL := $(BIN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-slow check bench clean
+.PHONY: help demo test test-slow fuzz check bench clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo       learn scikit-learn's digits, print a table, draw the embedding (runs/demo)"
 	@echo "make test       the test suite"
 	@echo "make test-slow  the tests that take minutes each"
+	@echo "make fuzz       tens of thousands of new mutated files and models"
 	@echo "make check      lint and types"
 	@echo "make bench      speed, as ratios measured in one run"
 	@echo "make clean      remove the environment, caches and runs"
@@ -40,6 +41,11 @@ test: $(VENV)/.dev
 
 test-slow: $(VENV)/.dev
 	$(BIN) -m pytest -m slow
+
+# New cases each time; FUZZ_TIMES=1 are the four thousand of the test suite.
+fuzz: $(VENV)/.dev
+	FUZZ_RANDOM=1 FUZZ_TIMES=$${FUZZ_TIMES:-10} OMP_NUM_THREADS=1 $(BIN) -m pytest -n 2 \
+		tests/data/test_data_fuzz.py tests/hostile/test_fuzz_models.py
 
 check: $(VENV)/.dev
 	$(BIN) -m ruff check .

@@ -100,20 +100,23 @@ def test_a_mutated_model_works_or_gives_our_error(kind, models):
 
 
 def preparations():
-    yield "text", load_preparation(FIXTURE / "preparation"), samples.write_jsonl, "a.jsonl"
-    yield "table", TablePreparation(("a", "b"), True, "kind", "name"), samples.write_csv, "a.csv"
-    yield "audio", AudioPreparation(), samples.write_wav, "a.wav"
+    """Each kind of preparation, who writes a file for it, and the file's name."""
     maxima = np.ones(8, np.float32)
     bins = ImzMLPreparation((50.0, 1000.0), 8, maxima)
-    yield "imzml", bins, samples.write_imzml, "a.imzML"
     peaks = PeakPreparation(np.linspace(100, 900, 8), maxima)
-    yield "peaks", peaks, samples.write_imzml, "a.imzML"
+    table = TablePreparation(("a", "b"), True, "kind", "name")
+    return {
+        "text": (load_preparation(FIXTURE / "preparation"), samples.write_jsonl, "a.jsonl"),
+        "table": (table, samples.write_csv, "a.csv"),
+        "audio": (AudioPreparation(), samples.write_wav, "a.wav"),
+        "imzml": (bins, samples.write_imzml, "a.imzML"),
+        "peaks": (peaks, samples.write_imzml, "a.imzML"),
+    }
 
 
-@pytest.mark.parametrize(
-    ("kind", "how", "write", "name"), list(preparations()), ids=lambda v: str(v)[:8]
-)
-def test_a_mutated_preparation_prepares_or_gives_our_error(kind, how, write, name, tmp_path):
+@pytest.mark.parametrize("kind", ["text", "table", "audio", "imzml", "peaks"])
+def test_a_mutated_preparation_prepares_or_gives_our_error(kind, tmp_path):
+    how, write, name = preparations()[kind]
     how.save(tmp_path)
     file, rng = write(tmp_path / name), generator(kind)
     plain, arrays = tmp_path / "preparation.json", tmp_path / "preparation.safetensors"

@@ -85,9 +85,10 @@ def fit(
         _forget(out / "checkpoint")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CollapseWarning)  # the verdict is told at the end
-        Z = model.fit_transform(dataset.X)
+        model.fit(dataset.X)
     scores = {}
     if dataset.y is not None:
+        Z = model.transform(dataset.X)
         split = None if dataset.test is None else (dataset.train, dataset.test)
         scores = evaluate(Z, dataset.y, split=split, measures=["linear", "clustering"])
     save_run(out, model, dataset, source=data, options=options, scores=scores)

@@ -119,10 +119,8 @@ def _mapped_csr(
     if not fit or starts[0] != 0 or starts[-1] != entries or (np.diff(starts) < 0).any():
         raise FileFormatError(f"{path}: the parts of its sparse matrix don't fit together")
     for _, block in blocks_of(indices):
-        if block.min() < 0 or block.max() >= size[1]:
-            raise FileFormatError(
-                f"{path} has entries outside its {size[0]:,} x {size[1]:,} matrix"
-            )
+        if block.dtype.kind not in "iu" or block.min() < 0 or block.max() >= size[1]:
+            raise FileFormatError(f"{path}: its sparse matrix has columns outside 0 .. {size[1]:,}")
     # scipy wants one type for both kinds of index, in this machine's byte order.
     wide = np.int64 if max(entries, size[1]) > np.iinfo(np.int32).max else np.int32
     matrix: Any = csr_matrix(size, dtype=np.float32)  # type: ignore[arg-type]

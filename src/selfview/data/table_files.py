@@ -132,7 +132,7 @@ class ParquetFile:
         self.path = regular_file(source)
         with reading(self.path, "Parquet"):
             # With a buffer, pages are read as they are needed, not a row group whole.
-            self._file = parquet.ParquetFile(self.path, buffer_size=_BUFFER)
+            self._file = parquet.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False)
             self.columns = tuple(str(c) for c in self._file.schema_arrow.names)
             if self._file.metadata.num_rows == 0:
                 raise FileFormatError(f"{self.path} holds no rows")
