@@ -116,8 +116,9 @@ def measure(kind: str, path: Path, encoder: str) -> dict[str, Any]:
     from torch import nn
 
     from selfview import SelfView, stored
-    from selfview.data import read
+    from selfview.data import guard, read
 
+    guard.IN_MEMORY = 0  # small files too go the way of large ones, so that sizes can be compared
     warnings.simplefilter("ignore")  # one epoch teaches little, and says so
     own = nn.Linear(FEATURES, 10) if encoder == "linear" else "mlp"
     model = SelfView(encoder=own, epochs=1, random_state=0, verbose=0, views="random")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BufferedRandom
@@ -96,7 +97,7 @@ def _load(folder: Path) -> Binned:
 def _sum_rows(
     stream: BufferedRandom, spectra: Any, place: Place, bins: int
 ) -> tuple[NDArray[np.intp], list[str], NDArray[np.float32]]:
-    kept: list[int] = []
+    kept = array("q")
     bad: list[str] = []
     maxima = np.zeros(bins, dtype=np.float32)
     axis: NDArray[np.float64] | None = None
