@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin/python
 INSTALL := $(BIN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-slow chaos check bench clean
+.PHONY: help demo test test-slow chaos fuzz check bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -13,6 +13,7 @@ help:
 	@echo "make test       the test suite"
 	@echo "make test-slow  the tests that take minutes each"
 	@echo "make chaos      fits killed hundreds of times end with the same bits"
+	@echo "make fuzz       tens of thousands of new mutated files and models"
 	@echo "make check      lint and types"
 	@echo "make bench      speed, as ratios measured in one run"
 	@echo "make clean      remove the environment, caches and runs"
@@ -44,6 +45,11 @@ test-slow: $(VENV)/.dev
 
 chaos: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN) -m pytest -m chaos -n 2
+
+# New cases each time; FUZZ_TIMES=1 are the four thousand of the test suite.
+fuzz: $(VENV)/.dev
+	FUZZ_RANDOM=1 FUZZ_TIMES=$${FUZZ_TIMES:-10} OMP_NUM_THREADS=1 $(BIN) -m pytest -n 2 \
+		tests/data/test_data_fuzz.py tests/hostile/test_fuzz_models.py
 
 check: $(VENV)/.dev
 	$(BIN) -m ruff check .

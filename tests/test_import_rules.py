@@ -12,8 +12,8 @@ SOURCE = Path(selfview.__file__).parent
 
 # Left to right: a room may import only from rooms before it.
 ORDER = (
-    *("errors", "parameters", "rows", "devices", "health", "progress", "interrupts", "disk"),
-    *("distributed", "views", "targets", "losses", "networks", "training", "checkpoint"),
+    *("errors", "parameters", "stored", "rows", "devices", "health", "progress", "interrupts"),
+    *("disk", "distributed", "views", "targets", "losses", "networks", "training", "checkpoint"),
     *("synchrony", "course", "neighbours"),
     *("recipes", "run", "storage", "estimator", "method", "baselines", "evaluation"),
     *("runs", "embedding", "compare", "paper", "report", "cli", "__main__"),

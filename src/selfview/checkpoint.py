@@ -53,6 +53,8 @@ def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     FileFormatError
         If the file is missing, cut short, damaged, of a newer format, or not of this kind.
     """
+    if path.exists() and not path.is_file():  # a pipe would block, a device may never end
+        raise FileFormatError(f"{path} is not an ordinary file")
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -64,7 +66,7 @@ def unpack_state(path: Path, data: bytes) -> tuple[dict[str, Tensor], dict[str, 
     """Tensors and `meta` of the content of the file at `path`, as `read_state` gives them."""
     header = _header(path, data)
     version = header.get("format", "")
-    if not version.isdecimal() or "meta" not in header:
+    if not (version.isdecimal() and len(version) < 10) or "meta" not in header:
         raise FileFormatError(f"{path} was not written by selfview")
     if int(version) > FORMAT:
         raise FileFormatError(
@@ -74,7 +76,7 @@ def unpack_state(path: Path, data: bytes) -> tuple[dict[str, Tensor], dict[str, 
         meta = json.loads(header["meta"])
         tensors = load_tensors(data)
     except (SafetensorError, ValueError, RecursionError, RuntimeError, KeyError) as error:
-        raise FileFormatError(f"{path} is damaged: {error}") from error
+        raise FileFormatError(f"{path} is damaged: {str(error)[:300]}") from error
     if not isinstance(meta, dict):
         raise FileFormatError(f"{path} is damaged: its description is not an object")
     return tensors, meta
@@ -93,7 +95,7 @@ def _header(path: Path, data: bytes) -> dict[str, str]:
         if not all(isinstance(value, str) for value in metadata.values()):
             raise ValueError("its header is not of the safetensors form")
     except (ValueError, RecursionError, AttributeError) as error:
-        raise FileFormatError(f"{path} is damaged: {error}") from error
+        raise FileFormatError(f"{path} is damaged: {str(error)[:300]}") from error
     return dict(metadata)
 
 

@@ -168,6 +168,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 begun=course.part,
                 after_step=after_step,
                 group=group,
+                blocks=rows.blocks,
             )
             headline = self._headline(rows, run, network)
             verbose = self.verbose if group.leads else 0

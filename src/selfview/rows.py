@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from selfview.errors import InputError
+from selfview.stored import StoredArray, StoredCsr, stored_array, stored_csr
 
 CHUNK_BYTES = 1 << 25  # 32 MiB of float32 at a time when all rows are gone through
 TEXT_LIKE_DENSITY = 0.1
@@ -43,6 +44,7 @@ class Rows(ABC):
 
     n: int
     shape: tuple[int, ...]
+    stored: StoredArray | StoredCsr | None = None  # where rows that stay on disk are read
 
     @abstractmethod
     def take(self, index: Index | slice) -> Tensor:
@@ -51,6 +53,11 @@ class Rows(ABC):
     @property
     def n_features(self) -> int:
         return int(np.prod(self.shape))
+
+    @property
+    def blocks(self) -> tuple[int, int]:
+        """How many rows are read together, and how many are shuffled together."""
+        return (1, self.n) if self.stored is None else (self.stored.block, self.stored.window)
 
     def chunks(self) -> Iterator[tuple[int, Tensor]]:
         """All rows in order, a bounded number at a time, each chunk with its first row's number."""
@@ -95,15 +102,16 @@ def not_finite(value: float, row: int, column: int) -> InputError:
 
 
 class ArrayRows(Rows):
-    """Rows of an ndarray or a memory map."""
+    """Rows of an ndarray or a memory map, which is read from its file."""
 
     def __init__(self, array: NDArray[Any]) -> None:
         self.array = array
+        self.stored: StoredArray | None = stored_array(array)
         self.n = array.shape[0]
         self.shape = array.shape[1:]
 
     def take(self, index: Index | slice) -> Tensor:
-        rows = self.array[index]
+        rows = self.array[index] if self.stored is None else self.stored[index]
         # A number beyond float32 becomes infinity here and is named by the check.
         with np.errstate(over="ignore"):
             if isinstance(index, slice):  # a view of the caller's memory: never hand that out
@@ -126,42 +134,57 @@ class TensorRows(Rows):
 
 
 class SparseRows(Rows):
-    """Rows of a sparse matrix; only the rows asked for are made dense."""
+    """Rows of a sparse matrix, in memory or mapped; only those asked for are made dense."""
 
     def __init__(self, matrix: Any) -> None:
         self.matrix = sp.csr_array(matrix)
+        self.stored: StoredCsr | None = stored_csr(self.matrix)
         self.n = self.matrix.shape[0]
         self.shape = (self.matrix.shape[1],)
 
+    def _part(self, index: Index | slice) -> Any:
+        return self.matrix[index] if self.stored is None else self.stored[index]
+
+    def _parts(self) -> Iterator[tuple[int, Any]]:
+        """All rows in order, a bounded number of entries at a time."""
+        size = max(1, int(self.n * CHUNK_BYTES / (12 * max(self.matrix.nnz, 1))))
+        for start in range(0, self.n, size):
+            yield start, self._part(slice(start, start + size))
+
     def take(self, index: Index | slice) -> Tensor:
         with np.errstate(over="ignore"):
-            return torch.from_numpy(self.matrix[index].astype(np.float32).toarray())
+            return torch.from_numpy(self._part(index).astype(np.float32).toarray())
 
     def check(self) -> None:
+        for start, part in self._parts():
+            self._check_part(start, part)
+
+    @staticmethod
+    def _check_part(start: int, part: Any) -> None:
         with np.errstate(over="ignore"):
-            data = self.matrix.data.astype(np.float32)
+            data = part.data.astype(np.float32)
         if np.isfinite(data.sum(dtype=np.float64)):
             return
         at = int(np.flatnonzero(~np.isfinite(data))[0])
-        row = int(np.searchsorted(self.matrix.indptr, at, side="right")) - 1
-        raise not_finite(float(data[at]), row, int(self.matrix.indices[at]))
+        row = int(np.searchsorted(part.indptr, at, side="right")) - 1
+        raise not_finite(float(data[at]), start + row, int(part.indices[at]))
 
     def summary(self) -> Summary:
-        self.check()
-        norms, constant = 0.0, True
-        first = self.matrix[[0]].toarray().ravel()
-        size = max(1, int(self.n * CHUNK_BYTES / (12 * max(self.matrix.nnz, 1))))
-        for start in range(0, self.n, size):
-            part = self.matrix[start : start + size].astype(np.float64)
+        norms, nonzero, negative, constant = 0.0, 0, False, True
+        first = self._part(slice(0, 1)).toarray().ravel()
+        for start, part in self._parts():
+            self._check_part(start, part)
+            nonzero += int(np.count_nonzero(part.data))
+            negative = negative or bool((part.data < 0).any())
+            part = part.astype(np.float64)
             norms += float(np.sqrt(part.multiply(part).sum(axis=1)).sum())
             # The largest and smallest of a column also count the entries that are not stored.
             constant = constant and all(
                 np.array_equal(extreme(axis=0).toarray().ravel(), first)
                 for extreme in (part.max, part.min)
             )
-        data = self.matrix.data
-        density = np.count_nonzero(data) / (self.n * self.n_features)
-        return Summary(norms / self.n, float(density), bool((data < 0).any()), constant)
+        density = nonzero / (self.n * self.n_features)
+        return Summary(norms / self.n, float(density), negative, constant)
 
 
 class DatasetRows(Rows):

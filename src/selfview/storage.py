@@ -3,14 +3,19 @@
 One file, so that a model is there or not, and never half. Loading builds the network from the
 description on no memory at all, compares every shape with what the file holds, and only then
 takes the tensors; nothing is executed.
+
+The description carries the version of its form. `UPGRADES` brings an older one to the present form,
+a version at a time; a test loads a model of every version that there was (tests/fixtures).
 """
 
+import math
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from selfview import networks
 from selfview.checkpoint import read_state, write_state
@@ -23,6 +28,15 @@ if TYPE_CHECKING:
 
 FILE = "model.safetensors"
 OWN_ENCODER = "own"
+VERSION = 1
+MAX_FEATURES = 2**28  # of a row: a gigabyte of float32
+MAX_AXES = 8
+
+Meta = dict[str, Any]
+
+# From each version to the next. The first models had no version in their description, and are
+# otherwise as those of version 1.
+UPGRADES: dict[int, Callable[[Meta], Meta]] = {0: lambda meta: meta}
 
 E = TypeVar("E", bound="Embedder")
 
@@ -41,7 +55,34 @@ def save(model: "Embedder", folder: Path) -> None:
         "history": model.history_,
         "health": model.health_,
     }
-    write_state(folder / FILE, network.state_dict(), meta)
+    write_model(folder, network.state_dict(), meta)
+
+
+def write_model(folder: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
+    """Write a model's tensors and its description, of this version."""
+    write_state(folder / FILE, tensors, {**meta, "version": VERSION})
+
+
+def read_model(path: Path, name: str) -> tuple[dict[str, Tensor], Meta]:
+    """Tensors and description, brought to this version, of a model of the class `name`."""
+    tensors, meta = read_state(path)
+    version = meta.get("version", 0)
+    if isinstance(version, bool) or not isinstance(version, int) or version < 0:
+        raise FileFormatError(f"{path} is damaged: {str(version)[:50]!r} is not a version")
+    if version > VERSION:
+        raise FileFormatError(
+            f"{path} holds a model of version {version}; this selfview reads up to {VERSION}. "
+            "Update selfview"
+        )
+    if meta.get("class") != name:
+        held = str(meta.get("class"))[:50]
+        raise InputError(f"{path} holds a model of {held}, not of {name}")
+    try:
+        for older in range(version, VERSION):
+            meta = UPGRADES[older](meta)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FileFormatError(f"{path} is damaged: {reason(error)}") from error
+    return tensors, meta
 
 
 def plain_parameters(model: "Embedder") -> dict[str, Any]:
@@ -64,46 +105,91 @@ def _plain(value: Any) -> Any:
 def load(cls: type[E], folder: Path, encoder: nn.Module | None) -> E:
     """Read a model of the class `cls` from `folder`."""
     path = folder / FILE
-    tensors, meta = read_state(path)
-    if meta.get("class") != cls.__name__:
-        raise InputError(f"{path} holds a model of {meta.get('class')}, not of {cls.__name__}")
+    tensors, meta = read_model(path, cls.__name__)
+    parameters = meta.get("parameters")
+    own = isinstance(parameters, dict) and parameters.get("encoder") == OWN_ENCODER
+    if own and encoder is None:
+        raise InputError(
+            f"the model in {folder} was fitted with an own encoder: pass one of the same "
+            f"architecture, {cls.__name__}.load({str(folder)!r}, encoder=...)"
+        )
     try:
         given = dict(meta["parameters"])
-        if given.get("encoder") == OWN_ENCODER:
-            if encoder is None:
-                raise InputError(
-                    f"the model in {folder} was fitted with an own encoder: pass one of the same "
-                    f"architecture, {cls.__name__}.load({str(folder)!r}, encoder=...)"
-                )
+        if own:
             given["encoder"] = encoder
         model = cls(**given)
         model._check_parameters()
-        shape_in = tuple(_size(side) for side in meta["shape_in"])
+        shape_in = row_shape(meta)
         shape = networks.input_shape(shape_in, model.encoder)
-        run = Run(shape, Summary(), _size(meta["epochs"]), int(meta["seed"]), torch.device("cpu"))
+        run = Run(shape, Summary(), _size(meta["epochs"]), _seed(meta["seed"]), torch.device("cpu"))
         # Without memory: sizes in a hostile description cost nothing until they are believed.
         with torch.device("meta"):
             network = model._network(run)
         _check_shapes(network, tensors)
         network.load_state_dict(tensors, assign=True)
-        names = meta["feature_names_in"]
-        model._become(network.eval(), shape_in, run, list(meta["history"]), dict(meta["health"]))
+        history, health = _history(meta["history"]), dict(meta["health"])
+        model._become(network.eval(), shape_in, run, history, health)
+        names = feature_names(meta, model.n_features_in_)
         if names is not None:
-            model.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
-    except InputError:
-        raise
-    except (KeyError, TypeError, ValueError, RuntimeError, OverflowError, MemoryError) as error:
-        raise FileFormatError(f"{path} is damaged: {error}") from error
+            model.feature_names_in_ = names
+    except DAMAGE as error:
+        or_not = " (or the encoder passed is not the one it was fitted with)" if own else ""
+        raise FileFormatError(f"{path} is damaged{or_not}: {reason(error)}") from error
     return model
+
+
+def reason(error: Exception) -> str:
+    """What an error says, in so many words that a hostile file can't fill the screen."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else text[:300] + " ..."
+
+
+# What building a model from a description that lies may raise.
+DAMAGE = (
+    *(KeyError, TypeError, ValueError, IndexError, AttributeError),
+    *(RuntimeError, ArithmeticError, MemoryError),
+)
+
+
+def row_shape(meta: Meta) -> tuple[int, ...]:
+    """The shape of a row that a description tells."""
+    shape = tuple(_size(side) for side in meta["shape_in"])
+    if not 0 < len(shape) <= MAX_AXES or math.prod(shape) > MAX_FEATURES:
+        raise ValueError(f"rows of shape {shape} can't be")
+    return shape
+
+
+def feature_names(meta: Meta, n_features: int) -> Any:
+    """The names of the columns that a description tells, or None."""
+    names = meta["feature_names_in"]
+    if names is None:
+        return None
+    if not isinstance(names, list) or len(names) != n_features:
+        raise ValueError("its column names are not as many as its columns")
+    return np.array([str(name) for name in names], dtype=object)
 
 
 def _size(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**31:
-        raise ValueError(f"{value!r} is not a size")
+        raise ValueError(f"{str(value)[:50]} is not a size")
     return value
 
 
-def _check_shapes(network: nn.Module, tensors: dict[str, torch.Tensor]) -> None:
+def _seed(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**63:
+        raise ValueError(f"{str(value)[:50]} is not a seed")
+    return value
+
+
+def _history(rows: Any) -> list[dict[str, float]]:
+    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ValueError("its history is not a list of rows")
+    if not all(isinstance(value, int | float) for row in rows for value in row.values()):
+        raise ValueError("its history holds what is not a number")
+    return rows
+
+
+def _check_shapes(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     expected = network.state_dict()
     if missing := sorted(expected.keys() ^ tensors.keys()):
         raise ValueError(f"its tensors don't fit its description ({', '.join(missing[:3])})")

@@ -101,14 +101,32 @@ def n_batches(n: int, batch_size: int) -> int:
     return max(1, min(math.ceil(n / batch_size), n // 2))
 
 
-def batches(n: int, batch_size: int, seed: int, epoch: int) -> list[NDArray[np.intp]]:
+def batches(
+    n: int, batch_size: int, seed: int, epoch: int, blocks: tuple[int, int] | None = None
+) -> list[NDArray[np.intp]]:
     """Row numbers of an epoch's batches: all rows once, shuffled.
 
     Sizes differ by at most one, so there is no small last batch, whose transport and batch norm
-    would be poor.
+    would be poor. For rows on disk, `blocks` says how many rows are read together and how many are
+    kept: blocks of consecutive rows are shuffled, then the rows of as many blocks as are kept.
     """
-    order = np.random.default_rng([seed, epoch]).permutation(n)
+    random = np.random.default_rng([seed, epoch])
+    block, kept = blocks or (1, n)
+    order = random.permutation(n) if block == 1 or kept >= n else _windows(n, block, kept, random)
     return np.array_split(order, n_batches(n, batch_size))
+
+
+def _windows(n: int, block: int, kept: int, random: np.random.Generator) -> NDArray[np.intp]:
+    count = math.ceil(n / block)
+    # Windows of equal size: a small last one would hold few blocks, and its batches few kinds.
+    windows = np.array_split(random.permutation(count), math.ceil(count / max(1, kept // block)))
+    order, done = np.empty(n, np.intp), 0
+    for window in windows:
+        rows = (window[:, None] * block + np.arange(block)).ravel()
+        rows = random.permutation(rows[rows < n])
+        order[done : done + len(rows)] = rows
+        done += len(rows)
+    return order
 
 
 def step_seed(seed: int, epoch: int, step: int) -> int:
@@ -136,6 +154,7 @@ def train(
     begun: Part = Part(),  # noqa: B008 (it is frozen)
     after_step: Callable[[Part], None] = lambda _: None,
     group: Group = ALONE,
+    blocks: tuple[int, int] | None = None,
 ) -> Iterator[dict[str, float]]:
     """Train, an epoch each time a row of figures is asked for.
 
@@ -159,6 +178,8 @@ def train(
         its row of figures is yielded instead.
     group : Group
         The processes that train together, each on its share of every batch.
+    blocks : (int, int), optional
+        Of rows on disk: how many are read, and how many shuffled, together.
 
     Yields
     ------
@@ -169,7 +190,7 @@ def train(
     losses = [group.objective(phase.loss, phase.parameters) for phase in phases]
     for epoch in epochs:
         sums = dict(begun.sums)
-        order = batches(n, batch_size, seed, epoch)
+        order = batches(n, batch_size, seed, epoch, blocks)
         for i, index in enumerate(order):
             if i < begun.steps:
                 continue

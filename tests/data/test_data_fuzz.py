@@ -83,7 +83,7 @@ def test_a_mutated_file_gives_rows_or_our_own_error(
     caplog.set_level("ERROR", logger="selfview.data")
 
     @settings(
-        max_examples=cases,
+        max_examples=cases * int(os.environ.get("FUZZ_TIMES", "1")),
         deadline=None,
         database=None,
         derandomize=not os.environ.get("FUZZ_RANDOM"),  # the same cases every time, or new ones

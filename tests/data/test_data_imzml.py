@@ -84,7 +84,7 @@ def test_what_is_large_is_mapped_and_the_same(
     path = samples.write_imzml(tmp_path / "a.imzML")
     small = read(path)
     monkeypatch.setenv("SELFVIEW_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("selfview.data.arrays.IN_MEMORY", 0)
+    monkeypatch.setattr("selfview.data.guard.IN_MEMORY", 0)
     monkeypatch.setattr(binning, "_BLOCK", 1)
     large = read(path)
     assert isinstance(large.X, np.memmap)

@@ -17,7 +17,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import validate_data
 
 from selfview import parameters, storage
-from selfview.checkpoint import read_state, write_state
 from selfview.errors import FileFormatError, InputError
 from selfview.estimator import UnfittedError
 from selfview.rows import ArrayRows, Rows, SparseRows, as_rows, expect_shape
@@ -171,7 +170,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "feature_names_in": None if names is None else [str(name) for name in names],
         }
         tensors = {name: torch.from_numpy(np.array(a)) for name, a in self.arrays_.items()}
-        write_state(Path(path) / storage.FILE, tensors, meta)
+        storage.write_model(Path(path), tensors, meta)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -182,22 +181,20 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         path : str or Path
         """
         file = Path(path) / storage.FILE
-        tensors, meta = read_state(file)
-        if meta.get("class") != cls.__name__:
-            raise InputError(f"{file} holds a model of {meta.get('class')}, not of {cls.__name__}")
+        tensors, meta = storage.read_model(file, cls.__name__)
         try:
             model = cls(**meta["parameters"])
             model._check_parameters()
-            shape_in = tuple(storage._size(side) for side in meta["shape_in"])
-            model._become(shape_in, {name: tensor.numpy() for name, tensor in tensors.items()})
+            arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
+            model._become(storage.row_shape(meta), arrays)
             # Arrays that don't belong together can't embed a row of the right length.
             if model._embed(model._probe()).shape != (1, model.embedding_dim_):
                 raise ValueError("its arrays don't fit its description")
-            names = meta["feature_names_in"]
+            names = storage.feature_names(meta, model.n_features_in_)
             if names is not None:
-                model.feature_names_in_ = np.array([str(name) for name in names], dtype=object)
-        except (KeyError, TypeError, ValueError, IndexError, MemoryError, ArithmeticError) as error:
-            raise FileFormatError(f"{file} is damaged: {error}") from error
+                model.feature_names_in_ = names
+        except storage.DAMAGE as error:
+            raise FileFormatError(f"{file} is damaged: {storage.reason(error)}") from error
         return model
 
     def _probe(self) -> Array:

@@ -25,6 +25,7 @@ from selfview.errors import FileFormatError
 SUFFIXES = (".wav",)
 _INT16 = 32768.0
 _MAX_RATE = 1_000_000
+_MAX_VALUES = 10_000_000  # of a spectrogram
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,9 @@ class AudioPreparation(Preparation):
     @property
     def shape(self) -> tuple[int, ...]:
         return (self.frames * self.bins,)
+
+    def consistent(self) -> bool:
+        return self.rate <= _MAX_RATE and self.frames * self.frame_length <= _MAX_VALUES
 
     def row(self, signal: NDArray[np.floating[Any]], rate: int) -> NDArray[np.float32]:
         """The flat spectrogram of one mono signal in units of 16-bit samples."""

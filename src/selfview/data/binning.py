@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
 from io import BufferedRandom
@@ -14,11 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data.arrays import read_npy
-from selfview.data.cache import working_folder
+from selfview.data.cache import DAMAGE, working_folder
 from selfview.data.dataset import Array
 from selfview.data.guard import logger
-from selfview.errors import FileFormatError, InputError, SelfViewError
+from selfview.data.mapped import no_room, write_header
+from selfview.data.npy import read_npy
+from selfview.errors import FileFormatError
 
 _BLOCK = 16 * 2**20
 
@@ -48,7 +50,7 @@ def bin_spectra(
     if final.is_dir():
         try:
             return _load(final)
-        except (SelfViewError, OSError, ValueError) as error:
+        except DAMAGE as error:
             logger.info("binning again, the cache %s is damaged: %s", final, error)
             shutil.rmtree(final, ignore_errors=True)
     folder = Path(tempfile.mkdtemp(prefix=".making-", dir=parent))
@@ -61,10 +63,7 @@ def bin_spectra(
                 raise
         return _load(final)
     except OSError as error:
-        raise InputError(
-            f"can't keep binned spectra in {parent}: {error.strerror or error}; set SELFVIEW_CACHE "
-            "to a folder with room"
-        ) from error
+        raise no_room(parent, error) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -73,39 +72,32 @@ def _write(
     folder: Path, spectra: Any, place: Place, bins: int, maxima: NDArray[np.float32] | None
 ) -> None:
     with (folder / "X.npy").open("w+b") as stream:
-        # The header is of one length for any number of rows, so it is written over at the end.
-        start = _write_header(stream, 0, bins)
+        # Written over at the end, when the number of rows is known.
+        start = write_header(stream, np.float32, (0, bins))
         kept, bad, found = _sum_rows(stream, spectra, place, bins)
         divisor = found if maxima is None else maxima
         _divide(stream, start, len(kept), np.where(divisor > 0, divisor, 1).astype(np.float32))
         stream.seek(0)
-        if _write_header(stream, len(kept), bins) != start:
+        if write_header(stream, np.float32, (len(kept), bins)) != start:
             raise OSError("the header grew")
     np.save(folder / "maxima.npy", divisor, allow_pickle=False)
     np.save(folder / "kept.npy", kept, allow_pickle=False)
     (folder / "bad.json").write_text(json.dumps(bad), encoding="utf-8")
 
 
-def _write_header(stream: BufferedRandom, n: int, bins: int) -> int:
-    header = {"descr": "<f4", "fortran_order": False, "shape": (n, bins)}
-    np.lib.format.write_array_header_1_0(stream, header)
-    return stream.tell()
-
-
 def _load(folder: Path) -> Binned:
     bad = json.loads((folder / "bad.json").read_text(encoding="utf-8"))
-    kept = np.load(folder / "kept.npy", allow_pickle=False)
-    maxima = np.load(folder / "maxima.npy", allow_pickle=False)
-    X = read_npy(folder / "X.npy")
-    if X.shape != (kept.size, maxima.size):
+    kept, maxima, X = (read_npy(folder / f"{name}.npy") for name in ("kept", "maxima", "X"))
+    numbers = kept.dtype.kind == "i" and kept.ndim == 1 and (kept.size == 0 or kept.min() >= 0)
+    if X.shape != (kept.size, maxima.size) or not numbers or not isinstance(bad, list):
         raise ValueError("its parts don't belong together")
-    return Binned(X, maxima, kept, bad)
+    return Binned(X, maxima, kept, [str(reason) for reason in bad])
 
 
 def _sum_rows(
     stream: BufferedRandom, spectra: Any, place: Place, bins: int
 ) -> tuple[NDArray[np.intp], list[str], NDArray[np.float32]]:
-    kept: list[int] = []
+    kept = array("q")
     bad: list[str] = []
     maxima = np.zeros(bins, dtype=np.float32)
     axis: NDArray[np.float64] | None = None

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from selfview.data.arrays import read_npy
 from selfview.data.dataset import Array, Dataset
-from selfview.data.guard import logger
+from selfview.data.guard import logger, reading
+from selfview.data.npy import read_npy
 from selfview.data.preparation import load_preparation
 from selfview.errors import InputError, SelfViewError
 
@@ -74,7 +74,7 @@ def remembered(
     if folder.is_dir():
         try:
             return _load(folder)
-        except (SelfViewError, OSError, ValueError, KeyError, TypeError) as error:
+        except DAMAGE as error:
             logger.info("rebuilding the damaged cache %s: %s", folder, error)
             shutil.rmtree(folder, ignore_errors=True)
     dataset = make()
@@ -86,6 +86,11 @@ def remembered(
     return _load(folder)
 
 
+# What a damaged file of the cache may raise; it is then made again.
+DAMAGE = (
+    *(SelfViewError, OSError, ValueError, KeyError, TypeError),
+    *(IndexError, AttributeError, RecursionError, ArithmeticError, MemoryError),
+)
 _ARRAYS = ("y", "train", "test", "coordinates", "ids")
 _PLAIN = ("classes", "shape", "epsilon", "source", "skipped", "messages")
 
@@ -143,6 +148,7 @@ def _load(folder: Path) -> Dataset:
     else:
         parts = tuple(arrays.pop(key) for key in ("data", "indices", "indptr"))
         X = csr_matrix(parts, shape=tuple(facts["X_shape"]))
+        X.check_format(full_check=True)  # scipy trusts every index, and would write anywhere
     further = {
         k.removeprefix("further-"): arrays.pop(k) for k in list(arrays) if k[:8] == "further-"
     }
@@ -155,22 +161,6 @@ def _load(folder: Path) -> Dataset:
 
 def read_any(file: Path) -> Array:
     """An array of the cache; texts (row names) are read too."""
-    array = np.load(file, mmap_mode="r", allow_pickle=False)
+    with reading(file, "a file of the cache"):
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
     return read_npy(file) if array.dtype.kind in "biuf" and array.size else np.array(array)
-
-
-def blockwise(rows: np.memmap[Any, Any], change: Callable[[Array], Array]) -> Array:
-    """`change` of a mapped array, block by block, as a mapped float32 file of the cache."""
-    folder = working_folder("mapped")
-    final = folder / f"{fingerprint([Path(str(rows.filename))])}.npy"
-    if final.is_file():
-        return read_npy(final)
-    handle, name = tempfile.mkstemp(prefix=".making-", dir=folder)
-    with os.fdopen(handle, "wb") as stream:
-        header = {"descr": "<f4", "fortran_order": False, "shape": rows.shape}
-        np.lib.format.write_array_header_1_0(stream, header)
-        step = max(1, 2**24 // max(1, rows[:1].size * 4))
-        for start in range(0, len(rows), step):
-            stream.write(change(rows[start : start + step]).tobytes())
-    os.replace(name, final)
-    return read_npy(final)

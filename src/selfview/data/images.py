@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data.cache import blockwise
 from selfview.data.dataset import Dataset, Rows
 from selfview.data.folders import dataset_of_files, find_files
 from selfview.data.guard import check_allocation, need, reading, regular_file, tell
 from selfview.data.idx import read_idx
+from selfview.data.mapped import blockwise
 from selfview.data.preparation import Options, Preparation
 from selfview.errors import FileFormatError, InputError
 
@@ -38,6 +38,9 @@ class ImagePreparation(Preparation):
     @property
     def shape(self) -> tuple[int, ...]:
         return (self.channels, self.height, self.width)
+
+    def consistent(self) -> bool:
+        return self.channels in (1, 3) and self.height * self.width <= _MAX_PIXELS
 
     def finish(self, rows: Rows) -> Rows:
         return as_images(rows)
@@ -125,7 +128,9 @@ def as_images(rows: Rows) -> Rows:
     if not isinstance(rows, np.memmap):
         return np.divide(rows, np.float32(255), dtype=np.float32)
     # A mapped array is larger than memory may hold: scaled block by block into the cache.
-    return blockwise(rows, lambda block: np.divide(block, np.float32(255), dtype=np.float32))
+    return blockwise(
+        rows, "scaled", np.float32, lambda x: np.divide(x, np.float32(255), dtype=np.float32)
+    )
 
 
 def open_image(source: str | os.PathLike[str], channels: int) -> Any:

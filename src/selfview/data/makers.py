@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 
 from selfview.data import msi_target
 from selfview.data.archives import tar_members, zip_member
-from selfview.data.arrays import ArrayPreparation, read_npz_arrays
+from selfview.data.arrays import ArrayPreparation
 from selfview.data.audio import AudioPreparation, read_wav
 from selfview.data.dataset import Array, Dataset
 from selfview.data.folders import encode_labels
@@ -25,6 +25,7 @@ from selfview.data.idx import read_idx
 from selfview.data.images import ImagePreparation, as_images
 from selfview.data.imzml import PeakPreparation, fit_imzml
 from selfview.data.newsgroups import strip_post
+from selfview.data.npz import read_npz_arrays
 from selfview.data.preparation import Options
 from selfview.data.synthetic import synthetic_msi
 from selfview.data.texts import fit_vocabulary

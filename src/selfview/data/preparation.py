@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -12,10 +13,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from selfview.data.dataset import Dataset, Rows
-from selfview.data.guard import reading
+from selfview.data.guard import reading, regular_file
 from selfview.errors import InputError
 
 FORMAT = 1
+# From each older format to the next; format 1 is the first.
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
 _JSON, _ARRAYS = "preparation.json", "preparation.safetensors"
 
 
@@ -133,10 +136,21 @@ class Preparation(ABC):
         text = json.dumps(content, indent=1, ensure_ascii=False)
         (folder / _JSON).write_text(text, encoding="utf-8")
 
+    def consistent(self) -> bool:
+        """Whether the fields belong together; a saved preparation may be damaged."""
+        return True
+
     @classmethod
     def restore(cls, plain: dict[str, Any], arrays: dict[str, Any]) -> Self:
         """The preparation of these saved fields."""
-        return cls(**{k: _tuples(v) for k, v in plain.items()}, **arrays)
+        values = {k: _tuples(v) for k, v in plain.items()} | arrays
+        for field in fields(cls):
+            if field.name in values and not _FITS[str(field.type)](values[field.name]):
+                raise ValueError(f"{field.name} can't be {str(values[field.name])[:50]}")
+        made = cls(**values)
+        if not made.consistent():
+            raise ValueError("its parts don't belong together")
+        return made
 
 
 def load_preparation(folder: str | os.PathLike[str]) -> Preparation:
@@ -160,16 +174,59 @@ def load_preparation(folder: str | os.PathLike[str]) -> Preparation:
     if not path.is_file():
         raise InputError(f"{folder} holds no {_JSON}: it isn't a run, or was fitted on an array")
     with reading(path, "a preparation"):
-        content = json.loads(path.read_text(encoding="utf-8"))
-        if content["format"] != FORMAT:
-            raise InputError(
-                f"{path} is of format {content['format']}, this version reads {FORMAT}; "
-                "install the selfview that wrote it"
-            )
-        arrays = load_file(Path(folder) / _ARRAYS) if content["arrays"] else {}
+        content = _present(path, json.loads(path.read_text(encoding="utf-8")))
+        arrays = load_file(regular_file(Path(folder) / _ARRAYS)) if content["arrays"] else {}
         if sorted(arrays) != content["arrays"] or content["kind"] not in KINDS:
             raise InputError(f"{path} and {_ARRAYS} don't belong together")
         return KINDS[content["kind"]].restore(content["fields"], arrays)
+
+
+def _present(path: Path, content: dict[str, Any]) -> dict[str, Any]:
+    """The content in the present form: an older one is upgraded, a format at a time."""
+    found = content["format"]
+    if isinstance(found, bool) or not isinstance(found, int) or found < FORMAT - len(UPGRADES):
+        raise InputError(f"{path} is damaged: its format is {str(found)[:50]}")
+    if found > FORMAT:
+        raise InputError(
+            f"{path} is of format {found}, this selfview reads up to {FORMAT}. Update selfview"
+        )
+    for older in range(found, FORMAT):
+        content = UPGRADES[older](content)
+    return content
+
+
+def _size(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**31
+
+
+def _real(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+
+
+def _all(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, tuple) and all(map(fits, value))
+
+
+def _floats(width: int) -> Callable[[Any], bool]:
+    return lambda value: (
+        isinstance(value, np.ndarray) and value.ndim == 1 and value.size > 0
+        and value.dtype == np.dtype(f"f{width}") and bool(np.isfinite(value).all())
+    )  # fmt: skip
+
+
+# What the fields of a saved preparation may be, by the type that its class gives them.
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "int": _size,
+    "float": _real,
+    "bool": lambda value: isinstance(value, bool),
+    "str": lambda value: isinstance(value, str),
+    "str | None": lambda value: isinstance(value, str | None),
+    "tuple[int, ...]": _all(_size),
+    "tuple[str, ...]": _all(lambda value: isinstance(value, str)),
+    "tuple[float, float]": lambda value: _all(_real)(value) and len(value) == 2,
+    "NDArray[np.float32]": _floats(4),
+    "NDArray[np.float64]": _floats(8),
+}
 
 
 def _tuples(value: Any) -> Any:

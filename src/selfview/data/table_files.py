@@ -16,6 +16,7 @@ from selfview.data.guard import need, reading, regular_file
 from selfview.errors import FileFormatError, InputError
 
 _ROWS = 4096
+_BUFFER = 2**16  # bytes a column
 
 
 @dataclass
@@ -130,7 +131,8 @@ class ParquetFile:
         parquet = need("pyarrow.parquet")
         self.path = regular_file(source)
         with reading(self.path, "Parquet"):
-            self._file = parquet.ParquetFile(self.path)
+            # With a buffer, pages are read as they are needed, not a row group whole.
+            self._file = parquet.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False)
             self.columns = tuple(str(c) for c in self._file.schema_arrow.names)
             if self._file.metadata.num_rows == 0:
                 raise FileFormatError(f"{self.path} holds no rows")
@@ -149,6 +151,7 @@ class ParquetFile:
             for batch in self._file.iter_batches(_ROWS, columns=wanted):
                 yield self._chunk(batch, columns, aside, start)
                 start += batch.num_rows
+        need("pyarrow").default_memory_pool().release_unused()
 
     def _chunk(self, batch: Any, columns: Sequence[str], aside: Sequence[str], start: int) -> Chunk:
         values = np.empty((batch.num_rows, len(columns)), dtype=np.float32)

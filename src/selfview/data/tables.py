@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from selfview.data.collecting import collect
 from selfview.data.dataset import Dataset
 from selfview.data.folders import encode_labels
 from selfview.data.guard import settle_bad_rows
@@ -35,6 +36,9 @@ class TablePreparation(Preparation):
     @property
     def shape(self) -> tuple[int, ...]:
         return (len(self.columns),)
+
+    def consistent(self) -> bool:
+        return 0 < len(set(self.columns)) == len(self.columns)
 
     def _read_files(self, path: Path, options: Options) -> Dataset:
         if path.suffix.lower() not in (".csv", ".tsv", ".parquet"):
@@ -81,7 +85,8 @@ def _check_named(table: TableFile, options: Options) -> None:
 
 def _some(columns: Sequence[str]) -> str:
     more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
-    return "columns " + ", ".join(repr(c) for c in columns[:8]) + more
+    shown = (c if len(c) <= 40 else c[:40] + "..." for c in columns[:8])
+    return "columns " + ", ".join(map(repr, shown)) + more
 
 
 def _rows(
@@ -89,16 +94,13 @@ def _rows(
 ) -> Dataset:
     path = table.path
     aside = [c for c in (label, row_id) if c is not None]
-    chunks = list(table.chunks(how.columns, aside))
-    total = sum(chunk.total for chunk in chunks)
-    if total == 0:
+    found = collect(table, how.columns, aside)
+    if found.total == 0:
         raise FileFormatError(f"{path} holds no rows")
-    bad = tuple(reason for chunk in chunks for reason in chunk.bad)
-    messages = settle_bad_rows(path, bad, total, skip_bad)
-    texts = {c: [v for chunk in chunks for v in chunk.aside[c]] for c in aside}
-    y, classes = encode_labels(texts[label]) if label else (None, ())
+    messages = settle_bad_rows(path, found.bad, found.total, skip_bad)
+    y, classes = encode_labels(found.aside[label]) if label else (None, ())
     return Dataset(
-        name=path.name, X=np.concatenate([chunk.values for chunk in chunks]),
-        y=y, classes=classes, ids=np.array(texts[row_id]) if row_id else None,
-        source=f"path {path}", preparation=how, skipped=bad, messages=messages,
+        name=path.name, X=found.X, y=y, classes=classes,
+        ids=np.array(found.aside[row_id]) if row_id else None,
+        source=f"path {path}", preparation=how, skipped=found.bad, messages=messages,
     )  # fmt: skip

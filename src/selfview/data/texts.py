@@ -43,6 +43,10 @@ class TextPreparation(Preparation):
     def shape(self) -> tuple[int, ...]:
         return (len(self.vocabulary),)
 
+    def consistent(self) -> bool:
+        words = self.vocabulary
+        return len(set(words)) == len(words) == self.idf.size
+
     def rows(self, texts: Sequence[str]) -> csr_matrix:
         """One float32 CSR row a text."""
         from sklearn.feature_extraction.text import TfidfVectorizer

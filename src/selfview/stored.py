@@ -1,0 +1,241 @@
+"""Arrays and sparse matrices that stay on disk: rows are read from the file, a block at a time.
+
+A memory map is only the way to say where the rows lie. They are read by plain reads, because pages
+of a map that were touched count as this process's memory, and a file that is cut short meanwhile
+would end the process instead of raising an error.
+
+At most `BUFFER_BYTES` of blocks are kept. An epoch shuffles whole blocks, and then the rows of as
+many blocks as the buffer holds (`selfview.training.batches`); so each block is read once an epoch,
+and every batch mixes rows from all over the file.
+"""
+
+import mmap
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from io import FileIO
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from selfview.errors import FileFormatError
+
+BLOCK_BYTES = 1 << 20  # read at once: a disk then reads at its full speed
+BUFFER_BYTES = 256 << 20  # of blocks kept, and shuffled together
+_PROBES = 16
+
+Array = NDArray[Any]
+Index = NDArray[np.intp]
+B = TypeVar("B")
+
+
+@dataclass(frozen=True)
+class Span:
+    """Where an array lies in a file."""
+
+    path: str
+    identity: tuple[int, int]  # device and inode: the file that was mapped, not one of its name
+    offset: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    @property
+    def row_bytes(self) -> int:
+        return int(np.prod(self.shape[1:], dtype=np.int64)) * self.dtype.itemsize
+
+    def read(self, ranges: Iterable[tuple[int, int]]) -> list[Array]:
+        """The rows of each range, each as an array of its own."""
+        try:
+            with open(self.path, "rb", buffering=0) as file:
+                facts = os.fstat(file.fileno())
+                if (facts.st_dev, facts.st_ino) != self.identity:
+                    raise FileFormatError(f"{self.path} was replaced while its rows were in use")
+                return [self._read(file, *each) for each in ranges]
+        except OSError as error:
+            reason = error.strerror or error
+            raise FileFormatError(f"{self.path} can't be read any more: {reason}") from error
+
+    def _read(self, file: FileIO, start: int, stop: int) -> Array:
+        rows = np.empty((stop - start, *self.shape[1:]), self.dtype)
+        left = memoryview(rows.view(np.uint8).reshape(-1).data)
+        file.seek(self.offset + start * self.row_bytes)
+        while left:
+            done = file.readinto(left)
+            if not done:
+                raise FileFormatError(f"{self.path} was cut short while its rows were in use")
+            left = left[done:]
+        return rows
+
+
+def span_of(array: Array) -> Span | None:
+    """Where a memory-mapped array lies in its file, or None if it can't be read from there.
+
+    It can't if the array is in memory, if its rows are not one after another, if the map is a
+    private copy, or if the file is no longer there.
+    """
+    mapped: Any = array
+    while isinstance(mapped, np.ndarray) and not isinstance(mapped, np.memmap):
+        mapped = mapped.base
+    if not isinstance(mapped, np.memmap) or not array.flags.c_contiguous or not array.size:
+        return None
+    if mapped.filename is None or getattr(mapped, "mode", "c") == "c":
+        return None
+    start = _address(np.frombuffer(mapped._mmap, np.uint8))  # type: ignore[attr-defined]
+    offset = mapped.offset - mapped.offset % mmap.ALLOCATIONGRANULARITY
+    offset += _address(array) - start
+    try:
+        facts = os.stat(mapped.filename)
+    except OSError:
+        return None
+    if facts.st_size < offset + array.nbytes:
+        return None
+    identity = (facts.st_dev, facts.st_ino)
+    span = Span(os.path.abspath(mapped.filename), identity, offset, array.dtype, array.shape)
+    return span if _holds(span, array, mapped) else None
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _holds(span: Span, array: Array, mapped: Any) -> bool:
+    """Whether the file holds what the map shows: it may have been replaced under its name."""
+    for row in np.unique(np.linspace(0, len(array) - 1, _PROBES).astype(np.intp)).tolist():
+        try:
+            (found,) = span.read([(row, row + 1)])
+        except FileFormatError:
+            return False
+        if found.tobytes() != array[row].tobytes():
+            return False
+        if hasattr(mmap, "MADV_DONTNEED"):  # up to 2 MiB around a row that was looked at
+            mapped._mmap.madvise(mmap.MADV_DONTNEED)
+    return True
+
+
+class _Kept(Generic[B]):
+    """The blocks used last, up to a number of bytes."""
+
+    def __init__(self, read: Callable[[int], B], size: Callable[[B], int]) -> None:
+        self._read, self._size = read, size
+        self._blocks: OrderedDict[int, B] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, numbers: Sequence[int]) -> dict[int, B]:
+        """The blocks of these numbers, those not there read now."""
+        held = {}
+        for number in numbers:
+            if number in self._blocks:
+                held[number] = self._blocks[number]
+                self._blocks.move_to_end(number)
+        for number in numbers:
+            if number not in held:
+                held[number] = self._read(number)
+                self._blocks[number] = held[number]
+                self._bytes += self._size(held[number])
+                while self._bytes > BUFFER_BYTES and next(iter(self._blocks)) not in held:
+                    self._bytes -= self._size(self._blocks.popitem(last=False)[1])
+        return held
+
+
+class _Stored(Generic[B]):
+    """Rows on disk, of which blocks are kept."""
+
+    def __init__(self, n: int, nbytes: int, size: Callable[[B], int]) -> None:
+        each = max(1, nbytes / n)
+        self.n = n
+        self.block = max(1, int(BLOCK_BYTES / each))  # rows read at once
+        self.window = max(1, int(BUFFER_BYTES / each))  # rows kept
+        self._kept = _Kept(self._block, size)
+
+    def _read(self, ranges: list[tuple[int, int]]) -> list[B]:
+        raise NotImplementedError
+
+    def _block(self, number: int) -> B:
+        start = number * self.block
+        return self._read([(start, min(self.n, start + self.block))])[0]
+
+    def _places(self, index: Index) -> list[tuple[B, int]]:
+        """For each row number, a block and the row's place in it."""
+        numbers = index // self.block
+        needed = np.unique(numbers).tolist()
+        if len(needed) * self.block > max(self.window, self.block):
+            # More blocks than are kept: a scattered sample, for which single rows cost less.
+            rows, back = np.unique(index, return_inverse=True)
+            found = self._read([(row, row + 1) for row in rows.tolist()])
+            return [(found[i], 0) for i in back.tolist()]
+        held = self._kept.get(needed)
+        places = zip(numbers.tolist(), (index % self.block).tolist(), strict=True)
+        return [(held[number], row) for number, row in places]
+
+
+class StoredArray(_Stored[Array]):
+    """An array on disk, indexed by a slice or by row numbers."""
+
+    def __init__(self, span: Span) -> None:
+        super().__init__(span.shape[0], span.shape[0] * span.row_bytes, lambda block: block.nbytes)
+        self._span = span
+
+    def _read(self, ranges: list[tuple[int, int]]) -> list[Array]:
+        return self._span.read(ranges)
+
+    def __getitem__(self, index: Index | slice) -> Array:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(self.n)
+            return self._read([(start, max(start, stop))])[0]
+        rows = np.empty((len(index), *self._span.shape[1:]), self._span.dtype)
+        for i, (block, row) in enumerate(self._places(index)):
+            rows[i] = block[row]
+        return rows
+
+
+Csr = tuple[Array, Array, Array]  # data, indices and indptr of some rows
+
+
+class StoredCsr(_Stored[Csr]):
+    """The rows of a CSR matrix on disk; only where each row starts is in memory."""
+
+    def __init__(self, data: Span, indices: Span, indptr: Array, columns: int) -> None:
+        each = data.dtype.itemsize + indices.dtype.itemsize
+        nbytes = int(indptr[-1]) * each
+        super().__init__(len(indptr) - 1, nbytes, lambda block: sum(part.nbytes for part in block))
+        self._data, self._indices, self._columns = data, indices, columns
+        self._indptr = np.array(indptr, dtype=np.int64)
+
+    def _read(self, ranges: list[tuple[int, int]]) -> list[Csr]:
+        places = [(int(self._indptr[a]), int(self._indptr[b])) for a, b in ranges]
+        starts = [self._indptr[a : b + 1] - self._indptr[a] for a, b in ranges]
+        parts = self._data.read(places), self._indices.read(places)
+        return list(zip(*parts, starts, strict=True))
+
+    def __getitem__(self, index: Index | slice) -> sp.csr_array:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(self.n)
+            data, indices, indptr = self._read([(start, max(start, stop))])[0]
+        else:
+            rows = [
+                (data[indptr[row] : indptr[row + 1]], indices[indptr[row] : indptr[row + 1]])
+                for (data, indices, indptr), row in self._places(index)
+            ]
+            data = np.concatenate([row[0] for row in rows])
+            indices = np.concatenate([row[1] for row in rows])
+            indptr = np.cumsum([0, *(len(row[0]) for row in rows)])
+        matrix = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, self._columns))
+        matrix.sum_duplicates()
+        return matrix
+
+
+def stored_array(array: Array) -> StoredArray | None:
+    """The array as rows on disk, if it is memory-mapped."""
+    span = span_of(array)
+    return None if span is None else StoredArray(span)
+
+
+def stored_csr(matrix: Any) -> StoredCsr | None:
+    """The CSR matrix as rows on disk, if its arrays are memory-mapped."""
+    data, indices = span_of(matrix.data), span_of(matrix.indices)
+    if data is None or indices is None:
+        return None
+    return StoredCsr(data, indices, matrix.indptr, int(matrix.shape[1]))

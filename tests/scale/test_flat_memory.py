@@ -1,0 +1,21 @@
+"""Four times as many rows on disk need no more memory."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+
+def test_peak_memory_does_not_grow_with_the_rows_on_disk(tmp_path):
+    script = Path(__file__).with_name("flat.py")
+    environment = os.environ | {"SELFVIEW_CACHE": str(tmp_path / "cache")}
+    command = [sys.executable, str(script), str(tmp_path)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stderr
+    grown = json.loads(done.stdout.strip().rpartition("\n")[2])
+    large = {name: mib for name, mib in grown.items() if name.endswith("64000")}
+    assert len(large) == 3
+    # 37 MiB more of numbers each (twice that for CSR). The embedding and the order of an epoch,
+    # 24 bytes a row, are 1 MiB of what may come.
+    assert all(mib < 16 for mib in large.values()), grown
