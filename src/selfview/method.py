@@ -76,7 +76,8 @@ class SelfView(Embedder):
         How the two views are made; all but the first are the paper's ablation.
     neighbours : "auto" or int
         Of so many nearest rows (by angle for tf-idf-like rows), one, drawn anew each time, is the
-        second view. 0: it is made as the first. "auto": 10, and 0 in the paper's recipe.
+        second view. 0: it is made as the first. "auto": 10; 0 in the paper's recipe, and for rows
+        on disk that don't fit into the buffer of 256 MiB.
     epsilon : "auto" or float
         Length of a view's step. "auto": a tenth of the mean row norm; in the paper's recipe a
         fifth, and 20 / sqrt(2000) for tf-idf-like rows (not negative, at most a tenth not zero).
@@ -239,14 +240,16 @@ class SelfView(Embedder):
     def _run(self, rows: Rows) -> Run:
         run = super()._run(rows)
         count = self.neighbours
-        count = RECIPES[self.recipe].neighbours if count == "auto" else int(count)
-        if not count:
+        if count == "auto":
+            in_memory = rows.stored is None or rows.stored.fits
+            count = RECIPES[self.recipe].neighbours if in_memory else 0
+        if not int(count):
             return run
         folder = None if self.checkpoint is None else Path(self.checkpoint)
         neighbours = Neighbours(
             rows,
-            lambda index: run.batch(rows, index),
-            count=count,
+            lambda index: run.formed(rows.pick(index)),
+            count=int(count),
             cosine=run.summary.text_like,
             about=asdict(run.summary),
             folder=folder,

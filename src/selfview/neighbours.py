@@ -28,7 +28,7 @@ from selfview.training import Step
 EXACT_ROWS = 20_000
 EXACT_NUMBERS = 1 << 28  # entries that the exact search may hold at once: 1 GiB of float32
 SAMPLE_ROWS = 65_536
-SAMPLE_NUMBERS = 1 << 28  # entries from which the principal components are taken
+SAMPLE_NUMBERS = 1 << 25  # entries from which the principal components are taken
 DIMENSIONS = 64
 BLOCK = 4096  # rows that are looked up at a time
 
@@ -141,7 +141,7 @@ def _points(rows: Rows, cosine: bool) -> Callable[[NDArray[np.intp]], Points]:
     """From row numbers to points whose distances are compared."""
 
     def points(index: NDArray[np.intp]) -> Points:
-        flat: Points = rows.take(index).flatten(1).cpu().numpy()
+        flat: Points = rows.pick(index).flatten(1).cpu().numpy()
         return normalize(flat) if cosine else flat
 
     return points

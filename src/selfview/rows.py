@@ -50,6 +50,10 @@ class Rows(ABC):
     def take(self, index: Index | slice) -> Tensor:
         """The rows of the given numbers: float32 (batch, *shape)."""
 
+    def pick(self, index: Index) -> Tensor:
+        """The same for rows from all over, as a sample is: on disk they are read one by one."""
+        return self.take(index)
+
     @property
     def n_features(self) -> int:
         return int(np.prod(self.shape))
@@ -111,7 +115,13 @@ class ArrayRows(Rows):
         self.shape = array.shape[1:]
 
     def take(self, index: Index | slice) -> Tensor:
-        rows = self.array[index] if self.stored is None else self.stored[index]
+        return self._tensor(self.array[index] if self.stored is None else self.stored[index], index)
+
+    def pick(self, index: Index) -> Tensor:
+        return self.take(index) if self.stored is None else self._tensor(self.stored.pick(index))
+
+    @staticmethod
+    def _tensor(rows: NDArray[Any], index: Index | slice | None = None) -> Tensor:
         # A number beyond float32 becomes infinity here and is named by the check.
         with np.errstate(over="ignore"):
             if isinstance(index, slice):  # a view of the caller's memory: never hand that out
@@ -152,8 +162,15 @@ class SparseRows(Rows):
             yield start, self._part(slice(start, start + size))
 
     def take(self, index: Index | slice) -> Tensor:
+        return self._tensor(self._part(index))
+
+    def pick(self, index: Index) -> Tensor:
+        return self.take(index) if self.stored is None else self._tensor(self.stored.pick(index))
+
+    @staticmethod
+    def _tensor(part: Any) -> Tensor:
         with np.errstate(over="ignore"):
-            return torch.from_numpy(self._part(index).astype(np.float32).toarray())
+            return torch.from_numpy(part.astype(np.float32).toarray())
 
     def check(self) -> None:
         for start, part in self._parts():

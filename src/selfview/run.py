@@ -33,9 +33,12 @@ class Run:
 
     def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:
         """The rows of the given numbers, as the network takes them."""
+        return self.formed(rows.take(index))
+
+    def formed(self, x: Tensor) -> Tensor:
+        """Rows as the network takes them: shape, device, layout in memory."""
         layout = torch.channels_last if len(self.shape) == 3 else torch.contiguous_format
-        x = rows.take(index).reshape(-1, *self.shape).to(self.device)
-        return x.contiguous(memory_format=layout)
+        return x.reshape(-1, *self.shape).to(self.device).contiguous(memory_format=layout)
 
     def describe(self, rows: Rows, batch_size: int) -> str:
         """One line that says what will be done."""

@@ -157,12 +157,17 @@ class _Stored(Generic[B]):
         start = number * self.block
         return self._read([(start, min(self.n, start + self.block))])[0]
 
-    def _places(self, index: Index) -> list[tuple[B, int]]:
+    @property
+    def fits(self) -> bool:
+        """Do all rows fit into what is kept?"""
+        return self.n <= self.window
+
+    def _places(self, index: Index, scattered: bool = False) -> list[tuple[B, int]]:
         """For each row number, a block and the row's place in it."""
         numbers = index // self.block
         needed = np.unique(numbers).tolist()
-        if len(needed) * self.block > max(self.window, self.block):
-            # More blocks than are kept: a scattered sample, for which single rows cost less.
+        if scattered or len(needed) * self.block > max(self.window, self.block):
+            # More blocks than are kept, or ones that will not be used again: rows one by one.
             rows, back = np.unique(index, return_inverse=True)
             found = self._read([(row, row + 1) for row in rows.tolist()])
             return [(found[i], 0) for i in back.tolist()]
@@ -185,8 +190,15 @@ class StoredArray(_Stored[Array]):
         if isinstance(index, slice):
             start, stop, _ = index.indices(self.n)
             return self._read([(start, max(start, stop))])[0]
-        rows = np.empty((len(index), *self._span.shape[1:]), self._span.dtype)
-        for i, (block, row) in enumerate(self._places(index)):
+        return self._gathered(self._places(index))
+
+    def pick(self, index: Index) -> Array:
+        """Rows from all over, without changing which blocks are kept."""
+        return self._gathered(self._places(index, scattered=not self.fits))
+
+    def _gathered(self, places: list[tuple[Array, int]]) -> Array:
+        rows = np.empty((len(places), *self._span.shape[1:]), self._span.dtype)
+        for i, (block, row) in enumerate(places):
             rows[i] = block[row]
         return rows
 
@@ -213,15 +225,25 @@ class StoredCsr(_Stored[Csr]):
     def __getitem__(self, index: Index | slice) -> sp.csr_array:
         if isinstance(index, slice):
             start, stop, _ = index.indices(self.n)
-            data, indices, indptr = self._read([(start, max(start, stop))])[0]
-        else:
-            rows = [
-                (data[indptr[row] : indptr[row + 1]], indices[indptr[row] : indptr[row + 1]])
-                for (data, indices, indptr), row in self._places(index)
-            ]
-            data = np.concatenate([row[0] for row in rows])
-            indices = np.concatenate([row[1] for row in rows])
-            indptr = np.cumsum([0, *(len(row[0]) for row in rows)])
+            return self._matrix(*self._read([(start, max(start, stop))])[0])
+        return self._gathered(self._places(index))
+
+    def pick(self, index: Index) -> sp.csr_array:
+        """Rows from all over, without changing which blocks are kept."""
+        return self._gathered(self._places(index, scattered=not self.fits))
+
+    def _gathered(self, places: list[tuple[Csr, int]]) -> sp.csr_array:
+        rows = [
+            (data[indptr[row] : indptr[row + 1]], indices[indptr[row] : indptr[row + 1]])
+            for (data, indices, indptr), row in places
+        ]
+        return self._matrix(
+            np.concatenate([row[0] for row in rows]),
+            np.concatenate([row[1] for row in rows]),
+            np.cumsum([0, *(len(row[0]) for row in rows)]),
+        )
+
+    def _matrix(self, data: Array, indices: Array, indptr: Array) -> sp.csr_array:
         matrix = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, self._columns))
         matrix.sum_duplicates()
         return matrix
