@@ -86,7 +86,7 @@ def remembered(
     return _load(folder)
 
 
-_ARRAYS = ("y", "train", "test", "coordinates", "ids")
+_ARRAYS = ("y", "train", "test", "coordinates", "ids", "snippets")
 _PLAIN = ("classes", "shape", "epsilon", "source", "skipped", "messages")
 
 
