@@ -11,8 +11,8 @@ from selfview.data import Dataset
 from selfview.data.tables import TablePreparation
 from selfview.report.contents import axis_of, is_image, scale_of
 
-BUDGET = 1_600_000  # bytes before compression, at 10,000 rows
-PER_ROW = 24  # bytes, where there are so many rows that the budget would leave too few columns
+BUDGET = 2_400_000  # bytes before compression, at 10,000 rows
+PER_ROW = 80  # bytes, where there are so many rows that the budget would leave too few columns
 MOST_PLAIN = 64  # columns of an array without names
 
 

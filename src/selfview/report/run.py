@@ -156,6 +156,7 @@ def _drawn(
         drawn["tissue"] = {
             "width": tissue.width,
             "height": tissue.height,
+            "origin": tissue.origin,
             "axis": tissue.axis_title,
             "regions": list(tissue.regions),
         }

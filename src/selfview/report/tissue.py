@@ -22,6 +22,7 @@ class Tissue:
 
     width: int
     height: int
+    origin: tuple[int, int] | None  # coordinates of the first column and line, if none is left out
     places: NDArray[np.uint16]  # (n, 2): column, line
     rgb: NDArray[np.uint8]  # (n, 3)
     axis: NDArray[np.float32]
@@ -34,7 +35,7 @@ def tissue_of(dataset: Dataset, Z: NDArray[Any], columns: list[Column]) -> Tissu
     """The image that the rows make, or None if they have no coordinates."""
     if dataset.coordinates is None:
         return None
-    places = _places(np.asarray(dataset.coordinates))
+    places, origin = _places(np.asarray(dataset.coordinates))
     width, height = (int(side) + 1 for side in places.max(axis=0))
     axis, title = axis_of(dataset)
     X = np.asarray(dataset.X).reshape(len(dataset), -1)
@@ -57,20 +58,20 @@ def tissue_of(dataset: Dataset, Z: NDArray[Any], columns: list[Column]) -> Tissu
                 [spectrum(np.flatnonzero(column.codes == i)) for i in range(len(column.names))]
             )
     return Tissue(
-        width, height, places.astype(np.uint16), _colours(Z),
+        width, height, origin, places.astype(np.uint16), _colours(Z),
         axis[order][starts].astype(np.float32), title, spectrum(slice(None)), regions,
     )  # fmt: skip
 
 
-def _places(coordinates: NDArray[Any]) -> NDArray[np.int64]:
+def _places(coordinates: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[int, int] | None]:
     """Places from 0; where an image has more gaps than pixels, lines and columns are numbered."""
-    places = coordinates.astype(np.int64) - coordinates.min(axis=0)
+    low = coordinates.min(axis=0)
+    places = coordinates.astype(np.int64) - low
     size = places.max(axis=0) + 1
     if size.prod() > max(_EMPTY * len(places), 10_000) or size.max() >= 2**16:
-        places = np.stack(
-            [np.unique(places[:, i], return_inverse=True)[1] for i in range(2)], axis=1
-        )
-    return np.asarray(places, dtype=np.int64)
+        ranks = [np.unique(places[:, i], return_inverse=True)[1] for i in range(2)]
+        return np.stack(ranks, axis=1).astype(np.int64), None
+    return np.asarray(places, dtype=np.int64), (int(low[0]), int(low[1]))
 
 
 def _colours(Z: NDArray[Any]) -> NDArray[np.uint8]:

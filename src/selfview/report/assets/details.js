@@ -7,7 +7,11 @@ function startDetails() {
   map.listeners.push((what) => {
     if ("column" in what) drawLegend();
     if ("selected" in what || "column" in what) drawSelection();
-    if ("focus" in what) drawDetails();
+    if ("focus" in what) {
+      drawDetails();
+      const panel = byId("details").parentElement;
+      if (map.focus !== null) panel.scrollTop = byId("details").offsetTop - panel.offsetTop;
+    }
     if ("selected" in what) markLegend();
   });
   themeListeners.push(() => { drawLegend(); drawSelection(); drawDetails(); });
@@ -190,6 +194,11 @@ function drawDetails() {
   for (const column of [...shown, ...own]) {
     facts.append(make("div", {}, make("dt", {}, column.title),
       make("dd", { dir: "auto" }, valueOf(column, row))));
+  }
+  if (tissue.facts && tissue.facts.origin) {
+    const place = [0, 1].map((i) => tissue.arrays.places[2 * row + i] + tissue.facts.origin[i]);
+    facts.prepend(make("div", {}, make("dt", {}, "Pixel"),
+      make("dd", {}, `x ${place[0]}, y ${place[1]}`)));
   }
   box.replaceChildren(make("div", { className: "line" },
     make("h3", { id: "row-title", dir: "auto" }, idOf(row)), close),
