@@ -63,6 +63,7 @@ function drawLegend() {
   }
   const slot = slots(column);
   const list = make("div", { className: "entries" });
+  if (column.names.some((name) => name.length > 13)) list.classList.add("long");
   const order = column.names.map((_, i) => i).filter((i) => column.counts[i]);
   if (column.names.length > MOST_COLOURED) order.sort((a, b) => slot[a] - slot[b] || a - b);
   const fill = (wanted) => {
