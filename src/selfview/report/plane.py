@@ -102,6 +102,7 @@ def _among(known: Floats, points: Floats, rows: Floats, seed: int) -> Floats:
     """
     from sklearn.neighbors import NearestNeighbors
 
-    nearest = NearestNeighbors(n_neighbors=_VOTERS).fit(known).kneighbors(rows, False)
+    search = NearestNeighbors(n_neighbors=_VOTERS).fit(known)
+    nearest = search.kneighbors(rows, return_distance=False)
     jitter = np.random.default_rng(seed).normal(scale=0.004, size=(len(rows), 2))
     return np.asarray(np.median(points[nearest], axis=1) + jitter * np.ptp(points, axis=0))
