@@ -214,7 +214,7 @@ def test_clicking_a_region_shows_its_mean_spectrum(tissue):
         position={"x": (column + 0.5) * box["width"] / 24, "y": (line + 0.5) * box["height"] / 18}
     )
     assert "nucleus left" in tissue.page.inner_text("#spectrum-title")
-    drawn = tissue.run("[...document.getElementById('spectrum').data[0].y]")
+    drawn = tissue.run("[...document.getElementById('spectrum').data[1].y]")
     group = tissue.dataset.X[tissue.dataset.y == 3].astype(np.float64)
     expected = group.mean(axis=0) * tissue.dataset.preparation.maxima
     np.testing.assert_allclose(drawn, expected, rtol=1e-4)

@@ -84,7 +84,7 @@ def _history(folder: Path) -> dict[str, list[float]]:
 
 def command_of(config: Mapping[str, Any], folder: Path) -> str:
     """The command that makes this run: as it was typed if that is known, else the same in full."""
-    if isinstance(config.get("command"), str):
+    if isinstance(config.get("command"), str) and config["command"].strip():
         return str(config["command"])
     words = ["selfview", "fit", str(config.get("data", "DATA")), "--out", str(folder)]
     for name, value in dict(config.get("options") or {}).items():
@@ -147,9 +147,12 @@ def parameter_lines(config: Mapping[str, Any]) -> list[Line]:
 
 
 def option_lines(config: Mapping[str, Any]) -> list[Line]:
-    """What was said about the data."""
+    """What was said about the data, and what the fit ran on."""
     lines = [Line("data", str(config.get("data", "unknown")))]
     for name, value in dict(config.get("options") or {}).items():
+        lines.append(Line(str(name), str(value)))
+    environment = config.get("environment")
+    for name, value in (environment if isinstance(environment, dict) else {}).items():
         lines.append(Line(str(name), str(value)))
     return lines
 

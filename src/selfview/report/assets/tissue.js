@@ -162,15 +162,15 @@ function drawSpectrum() {
   byId("spectrum-title").textContent = `Mean spectrum of ${name}`;
   // Few points are peaks, each a stem of its own; many are a line.
   const stems = x.length <= 300;
-  const line = (y, label, colour, width) => {
+  const line = (y, label, colour, behind) => {
     const shared = { name: label, hovertemplate: "%{x:.6~r}: %{y:.4~g}<extra></extra>" };
-    if (!stems) return { ...shared, type: "scatter", mode: "lines", x, y, line: { color: colour, width } };
+    if (!stems) return { ...shared, type: "scatter", mode: "lines", x, y, line: { color: colour, width: behind ? 1 : 1.4 } };
     return { ...shared, type: "bar", x, y, marker: { color: colour },
-      width: Array(x.length).fill(spanOf(x) / (width > 1.2 ? 260 : 420)) };
+      width: Array(x.length).fill(spanOf(x) / (behind ? 160 : 360)) };
   };
   const colour = chosen ? colourOfSlot(slots(tissue.column)[tissue.region]) : css("--accent");
-  const data = [line(mean, "all pixels", chosen ? css("--faint") : colour, chosen ? 1 : 1.4)];
-  if (chosen) data.unshift(line(regionSpectrum(), plain(name), colour, 1.4));
+  const data = [line(mean, "all pixels", chosen ? css("--faint") : colour, chosen)];
+  if (chosen) data.push(line(regionSpectrum(), plain(name), colour, false));
   const ion = tissue.ions[tissue.ion];
   const shapes = ion ? [{ type: "line", x0: ion.position, x1: ion.position, yref: "paper", y0: 0,
     y1: 1, line: { color: css("--soft"), width: 1, dash: "dot" } }] : [];
