@@ -191,11 +191,9 @@ function drawDetails() {
   close.addEventListener("click", () => { change({ focus: null }); byId("frame").focus(); });
   const facts = make("dl", { className: "facts" });
   const shown = rows.columns.filter(({ kind, group }) => group === "Columns" && kind !== "rgb");
-  const own = rows.columns.filter(({ group }) => group === "Data").slice(0, 40);
-  for (const column of [...shown, ...own]) {
-    facts.append(make("div", {}, make("dt", {}, column.title),
-      make("dd", { dir: "auto" }, valueOf(column, row))));
-  }
+  const entry = (column) => make("div", {}, make("dt", {}, column.title),
+    make("dd", { dir: "auto" }, valueOf(column, row)));
+  facts.append(...shown.map(entry));
   if (tissue.facts && tissue.facts.origin) {
     const place = [0, 1].map((i) => tissue.arrays.places[2 * row + i] + tissue.facts.origin[i]);
     facts.prepend(make("div", {}, make("dt", {}, "Pixel"),
@@ -204,6 +202,9 @@ function drawDetails() {
   box.replaceChildren(make("div", { className: "line" },
     make("h3", { id: "row-title", dir: "auto" }, idOf(row)), close),
   make("div", { className: "content" }, ...contentOf(row, true)), facts, ...nearest(row));
+  const own = rows.columns.filter(({ group }) => group === "Data");
+  if (own.length) box.append(make("h4", {}, "Values"), make("dl", { className: "facts" },
+    ...own.map(entry)));
 }
 
 function nearest(row) {

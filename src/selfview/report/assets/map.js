@@ -10,6 +10,8 @@ function startMap(facts, arrays) {
   map.webgl = Boolean(document.createElement("canvas").getContext("webgl2")
     || document.createElement("canvas").getContext("webgl"));
   map.shown = shownRows();
+  map.x = Float32Array.from(map.shown, px);
+  map.y = Float32Array.from(map.shown, py);
   map.size = rows.n > 50000 ? 3 : rows.n > 10000 ? 4 : rows.n > 3000 ? 5 : rows.n > 400 ? 6.5 : 9;
   byId("size").value = map.size;
   const options = {};
@@ -37,7 +39,14 @@ function shownRows() {
 const px = (row) => map.points[2 * row];
 const py = (row) => map.points[2 * row + 1];
 
+// Made anew only when the column, the size or the theme has changed: arrays of all points are slow.
 function markers() {
+  const key = `${map.column.key} ${map.size} ${themeNow()}`;
+  if (map.markerKey !== key) Object.assign(map, { markerKey: key, marker: freshMarkers() });
+  return map.marker;
+}
+
+function freshMarkers() {
   const { column } = map;
   const shared = { size: map.size, opacity: rows.n > 20000 ? 0.6 : 0.85, line: { width: 0 },
     showscale: false, symbol: "circle" };
@@ -109,8 +118,7 @@ function traces() {
     if (!map.near.length) { ring.x.push(px(map.focus)); ring.y.push(py(map.focus)); }
   }
   const points = { type, mode: "markers", hoverinfo: "none", marker: markers(),
-    x: Float32Array.from(map.shown, px), y: Float32Array.from(map.shown, py),
-    selected: { marker: { opacity: 0.95 } }, unselected: { marker: { opacity: 0.06 } } };
+    x: map.x, y: map.y, selected: { marker: { opacity: 0.95 } }, unselected: { marker: { opacity: 0.06 } } };
   if (map.selected) {
     const wanted = new Set(map.selected);
     points.selectedpoints = [];
