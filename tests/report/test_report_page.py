@@ -1,5 +1,6 @@
 """What goes into a page: its size, its words, and every shape that data can have."""
 
+import json
 import re
 import subprocess
 import sys
@@ -231,3 +232,29 @@ def test_a_page_is_made_without_torch(tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_records_that_people_edited_still_give_a_page(tmp_path):
+    write_records(tmp_path)
+    odd = {"health": ["?"], "epochs": "many", "seconds": None}
+    (tmp_path / "metrics.json").write_text(json.dumps(odd))
+    (tmp_path / "config.json").write_text('{"parameters": 3, "options": "x", "environment": []}')
+    (tmp_path / "history.csv").write_text("")
+    html = report_of(tmp_path, Dataset("d", rows(30)), rows(30, 4), np.zeros(30), layout="pca")
+    assert "No history was kept" in html
+
+
+def test_a_column_called_as_one_of_ours_stands_beside_it(tmp_path):
+    further = {"cluster": np.arange(30) % 2, "other": np.linspace(0, 1, 30)}
+    dataset = Dataset("d", rows(30), y=np.arange(30) % 3, further=further)
+    _, known, _ = read_page(write_page(tmp_path, dataset))
+    names = [column["name"] for column in known["columns"]]
+    assert names == ["label", "cluster", "prototype", "cluster (data)", "other"]
+
+
+def test_wide_data_offers_a_list_that_can_be_read(tmp_path):
+    pixels = np.stack(np.divmod(np.arange(30), 6), axis=1)
+    X = np.random.default_rng(0).random((30, 6000), dtype=np.float32)
+    html, known, arrays = read_page(write_page(tmp_path, Dataset("d", X, coordinates=pixels)))
+    assert len(known["features"]) == 512 == len(arrays["features"])
+    assert "512 of the 6,000 ions are kept" in html

@@ -43,7 +43,7 @@ def report(
     Example: selfview report run --layout pca
     """
     from selfview.errors import InputError
-    from selfview.report.facts import read_records
+    from selfview.report.facts import mapping, read_records
     from selfview.report.plane import LAYOUTS
     from selfview.runs import load_run
 
@@ -59,7 +59,7 @@ def report(
         skip_bad=skip_bad or None,
     )
     if data is None:
-        fitted = config.get("options") or {}
+        fitted = mapping(config.get("options"))
         options = {key: fitted[key] for key in _ROW_OPTIONS if key in fitted} | options
     source = str(config.get("data", "")) if data is None else data
     try:
@@ -109,3 +109,5 @@ def try_report(folder: Path, model: "SelfView", dataset: "Dataset", Z: Any) -> s
         return f"report: {write_report(folder, model, dataset, Z)}"
     except SelfViewError as error:
         return f"no report was written: {error}"
+    except Exception as error:  # the run is complete by now, and hours of it must not look failed
+        return f"no report was written ({type(error).__name__}: {error})"

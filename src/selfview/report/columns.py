@@ -46,7 +46,8 @@ def columns_of(
     for name, values in dataset.further.items():
         array = np.asarray(values)
         if array.ndim == 1:  # colours and the like have several values a row
-            found.append(_column(str(name), array))
+            taken = any(column.name == name for column in found)
+            found.append(_column(f"{name} (data)" if taken else str(name), array))
     return found
 
 

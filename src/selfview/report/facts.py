@@ -82,18 +82,23 @@ def _history(folder: Path) -> dict[str, list[float]]:
         raise FileFormatError(f"{path} is damaged: {error}") from error
 
 
+def mapping(value: Any) -> dict[str, Any]:
+    """`value` if it is an object, else an empty one: people edit these files."""
+    return value if isinstance(value, dict) else {}
+
+
 def command_of(config: Mapping[str, Any], folder: Path) -> str:
     """The command that makes this run: as it was typed if that is known, else the same in full."""
     if isinstance(config.get("command"), str) and config["command"].strip():
         return str(config["command"])
     words = ["selfview", "fit", str(config.get("data", "DATA")), "--out", str(folder)]
-    for name, value in dict(config.get("options") or {}).items():
+    for name, value in mapping(config.get("options")).items():
         flag = f"--{name.replace('_', '-')}"
         if value is True:
             words.append(flag)
         else:
             words += [flag, *map(str, value if isinstance(value, list | tuple) else [value])]
-    parameters = dict(config.get("parameters") or {})
+    parameters = mapping(config.get("parameters"))
     for name, flag in _FLAGS.items():
         if parameters.get(name) not in (None, "auto"):
             words += [flag, str(parameters[name])]
@@ -111,8 +116,8 @@ class Line:
 
 def health_lines(records: Records) -> list[Line]:
     """The figures of a run's health, each in a sentence."""
-    health = records.metrics.get("health") or {}
-    parameters = records.config.get("parameters") or {}
+    health = mapping(records.metrics.get("health"))
+    parameters = mapping(records.config.get("parameters"))
     k, dim = parameters.get("n_prototypes", "k"), parameters.get("n_components", "its")
     sentences = {
         "effective_rank": "The embedding fills {} of its " + str(dim) + " directions.",
@@ -142,17 +147,16 @@ def parameter_lines(config: Mapping[str, Any]) -> list[Line]:
     """The model's parameters as they were given."""
     return [
         Line(str(name), "none" if value is None else str(value))
-        for name, value in dict(config.get("parameters") or {}).items()
+        for name, value in mapping(config.get("parameters")).items()
     ]
 
 
 def option_lines(config: Mapping[str, Any]) -> list[Line]:
     """What was said about the data, and what the fit ran on."""
     lines = [Line("data", str(config.get("data", "unknown")))]
-    for name, value in dict(config.get("options") or {}).items():
+    for name, value in mapping(config.get("options")).items():
         lines.append(Line(str(name), str(value)))
-    environment = config.get("environment")
-    for name, value in (environment if isinstance(environment, dict) else {}).items():
+    for name, value in mapping(config.get("environment")).items():
         lines.append(Line(str(name), str(value)))
     return lines
 

@@ -14,6 +14,7 @@ from selfview.report.contents import axis_of, is_image, scale_of
 BUDGET = 2_400_000  # bytes before compression, at 10,000 rows
 PER_ROW = 80  # bytes, where there are so many rows that the budget would leave too few columns
 MOST_PLAIN = 64  # columns of an array without names
+MOST = 512  # entries of a list that people choose from
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ def features_of(dataset: Dataset, clusters: NDArray[Any]) -> Features | None:
         return None
     dtype = np.uint8 if ions else np.uint16
     room = max(BUDGET, PER_ROW * len(dataset)) // (len(dataset) * np.dtype(dtype).itemsize)
+    room = min(room, MOST)
     X = np.asarray(dataset.X).reshape(len(dataset), dim)
     chosen = np.arange(dim) if dim <= room else _telling(X, clusters, max(1, room))
     axis, title = axis_of(dataset)

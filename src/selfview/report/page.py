@@ -22,16 +22,15 @@ def render(**context: Any) -> str:
         If jinja2 or plotly is not installed.
     """
     try:
-        from jinja2 import Environment, StrictUndefined
+        from jinja2 import Environment
         from plotly.offline import get_plotlyjs
     except ImportError as error:
         raise MissingDependencyError(
             f"a report needs plotly and jinja2 ({error.name} is missing): "
             "pip install 'selfview[plots]'"
         ) from error
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
+    # What a run folder doesn't say is left out of the page rather than an error.
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
     library = get_plotlyjs()
     found = re.search(r"plotly\.js v([\d.]+)", library[:500])
     return environment.from_string(asset("report.html")).render(

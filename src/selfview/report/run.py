@@ -90,7 +90,7 @@ def report_of(
         rows=n,
         shape=" × ".join(map(str, dataset.shape)),
         records=records,
-        health=records.metrics.get("health") or {},
+        health=facts.mapping(records.metrics.get("health")),
         health_lines=facts.health_lines(records),
         parameters=facts.parameter_lines(records.config),
         options=facts.option_lines(records.config),
