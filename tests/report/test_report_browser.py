@@ -50,11 +50,15 @@ def test_every_row_is_a_point(digits):
 def test_hovering_shows_the_row_and_its_picture(digits):
     places = digits.places()
     x, y = places[17]
+    under = np.flatnonzero(np.hypot(*(places - (x, y)).T) < 12).tolist()
     digits.page.mouse.move(x - 40, y - 40)
     digits.page.mouse.move(x, y, steps=4)
-    digits.page.wait_for_selector("#tip:not([hidden]) canvas")
-    row = int(digits.run("byTip = document.querySelector('#tip').dataset.row"))
-    assert np.hypot(*(places[row] - (x, y))) < 12
+    # Hovering is told a little later, and of points on the way too.
+    digits.page.wait_for_function(
+        "rows => rows.includes(Number(document.querySelector('#tip:not([hidden])')?.dataset.row))",
+        arg=under,
+    )
+    row = int(digits.run("document.querySelector('#tip').dataset.row"))
     tip = digits.page.inner_text("#tip")
     assert f"row {row}" in tip
     assert f"Label: {digits.dataset.y[row]}" in tip
