@@ -39,6 +39,7 @@ def fit(
     ] = None,
     bins: Annotated[int | None, typer.Option(help="imzML: number of m/z bins.")] = None,
     skip_bad: Annotated[bool, typer.Option(help="Leave out rows that can't be read.")] = False,
+    report: Annotated[bool, typer.Option(help="Write report.html into the run folder.")] = True,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Learn an embedding of DATA, without labels, and write a run folder.
@@ -105,6 +106,10 @@ def fit(
     _forget(out / "checkpoint")
     for name, value in scores.items():
         typer.echo(f"{name} {value:.4g}")
+    if report:
+        from selfview.cli.report import try_report
+
+        typer.echo(try_report(out, model, dataset, Z))
     typer.echo(f"{model.health_['verdict']}; the run is in {out}")
 
 

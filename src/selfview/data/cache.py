@@ -91,7 +91,7 @@ DAMAGE = (
     *(SelfViewError, OSError, ValueError, KeyError, TypeError),
     *(IndexError, AttributeError, RecursionError, ArithmeticError, MemoryError),
 )
-_ARRAYS = ("y", "train", "test", "coordinates", "ids")
+_ARRAYS = ("y", "train", "test", "coordinates", "ids", "snippets")
 _PLAIN = ("classes", "shape", "epsilon", "source", "skipped", "messages")
 
 

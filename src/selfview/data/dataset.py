@@ -45,6 +45,8 @@ class Dataset:
         ``(n, 2)`` integer x, y of each row where rows are pixels of a larger image.
     ids : ndarray or None
         A name for each row: file name, id column, story number.
+    snippets : ndarray or None
+        The beginning of each row's text, where rows are texts; for showing them to people.
     epsilon : float or None
         The paper's length of the adversarial step for this data.
     citation, licence, source : str
@@ -74,6 +76,7 @@ class Dataset:
     shape: tuple[int, ...] = ()
     coordinates: Array | None = None
     ids: Array | None = None
+    snippets: Array | None = None
     epsilon: float | None = None
     citation: str = ""
     licence: str = ""

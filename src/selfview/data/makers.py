@@ -28,7 +28,7 @@ from selfview.data.newsgroups import strip_post
 from selfview.data.npz import read_npz_arrays
 from selfview.data.preparation import Options
 from selfview.data.synthetic import synthetic_msi
-from selfview.data.texts import fit_vocabulary
+from selfview.data.texts import fit_vocabulary, snippets_of
 from selfview.errors import DownloadError, FileFormatError
 
 _DIGITS = tuple("0123456789")
@@ -103,6 +103,7 @@ def newsgroups(paths: tuple[Path, ...]) -> Dataset:
     return Dataset(
         "20news", X[keep], y[keep], classes, train=np.flatnonzero(~test),
         test=np.flatnonzero(test), ids=ids, preparation=preparation,
+        snippets=snippets_of([texts[i] for i in keep]),
     )  # fmt: skip
 
 

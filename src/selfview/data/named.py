@@ -71,7 +71,7 @@ DATASETS: dict[str, Entry] = {
     "20news": Entry(
         "posts of 20 newsgroups, tf-idf of 2,000 words", 17_029, "2000", 20,
         "20 Newsgroups, Lang, NewsWeeder, ICML 1995", "freely distributed, none stated",
-        makers.newsgroups, epsilon=20.0,
+        makers.newsgroups, epsilon=20.0, version=2,
         local=(("20newsgroups/20news-bydate.tar.gz",),), remote=homes.NEWSGROUPS,
     ),
     "reuters": Entry(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from selfview.data.dataset import Dataset
+from selfview.data.dataset import Array, Dataset
 from selfview.data.folders import encode_labels, find_files, labels_of, names_of
 from selfview.data.guard import reading, regular_file, settle_bad_rows, tell
 from selfview.data.newsgroups import looks_like_post, strip_post
@@ -21,6 +21,7 @@ from selfview.errors import FileFormatError, InputError
 
 SUFFIXES = (".txt",)
 _FILE_LIMIT = 256 * 2**20
+_SNIPPET = 200  # characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,6 +96,11 @@ def fit_text(path: Path, options: Options) -> Dataset:
     return texts.take(keep).dataset(path, X[keep], preparation, messages)
 
 
+def snippets_of(texts: Sequence[str]) -> Array:
+    """The beginning of each text, on one line."""
+    return np.array([" ".join(text[: 5 * _SNIPPET].split())[:_SNIPPET] for text in texts])
+
+
 def fit_vocabulary(
     texts: Sequence[str], words: int = 2000, *, text: str = "text", posts: bool = False
 ) -> tuple[TextPreparation, csr_matrix]:
@@ -136,7 +142,8 @@ class _Texts:
         y, classes = (None, ()) if self.labels is None else encode_labels(self.labels)
         return Dataset(
             name=path.name, X=X, y=y, classes=classes, ids=np.array(self.ids),
-            source=f"path {path}", preparation=how, skipped=self.skipped, messages=messages,
+            snippets=snippets_of(self.values), source=f"path {path}", preparation=how,
+            skipped=self.skipped, messages=messages,
         )  # fmt: skip
 
 

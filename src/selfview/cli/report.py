@@ -1,0 +1,113 @@
+"""`selfview report`: the page of a run, to look at its embedding in a browser."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from selfview.cli.options import given
+
+if TYPE_CHECKING:
+    from selfview.data import Dataset
+    from selfview.method import SelfView
+
+FILE = "report.html"
+_ROW_OPTIONS = ("array", "label", "id", "labels_from_name", "skip_bad")
+
+
+def report(
+    run: Annotated[Path, typer.Argument(help="Run folder of `selfview fit`.")],
+    data: Annotated[
+        str | None,
+        typer.Argument(help="Rows to show; those of the fit by default."),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Page to write; RUN/report.html by default.")
+    ] = None,
+    layout: Annotated[
+        str, typer.Option(help="Of the map: tsne, pca, or auto (t-SNE if openTSNE is there).")
+    ] = "auto",
+    clusters: Annotated[
+        int | None, typer.Option(min=1, help="Clusters of k-means; as many as labels, or 8.")
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="Column of labels.")] = None,
+    id: Annotated[str | None, typer.Option(help="Column of row names.")] = None,
+    labels_from_name: Annotated[
+        str | None, typer.Option(help="Regular expression; group 1 of a file's name is its label.")
+    ] = None,
+    array: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
+    skip_bad: Annotated[bool, typer.Option(help="Leave out rows that can't be read.")] = False,
+) -> None:
+    """Write the report of RUN: one HTML file that works without a network.
+
+    Example: selfview report run --layout pca
+    """
+    from selfview.errors import InputError
+    from selfview.report.facts import mapping, read_records
+    from selfview.report.plane import LAYOUTS
+    from selfview.runs import load_run
+
+    if layout not in LAYOUTS:
+        raise InputError(f"--layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
+    config = read_records(run).config
+    model, preparation = load_run(run)
+    options = given(
+        label=label,
+        id=id,
+        labels_from_name=labels_from_name,
+        array=array,
+        skip_bad=skip_bad or None,
+    )
+    if data is None:
+        fitted = mapping(config.get("options"))
+        options = {key: fitted[key] for key in _ROW_OPTIONS if key in fitted} | options
+    source = str(config.get("data", "")) if data is None else data
+    try:
+        dataset = preparation.read(source, **options)
+    except InputError as error:
+        hint = f"; give the rows as `selfview report {run} DATA`" if data is None else ""
+        raise InputError(f"{error}{hint}") from error
+    Z = model.transform(dataset.X)
+    path = write_report(run, model, dataset, Z, out=out, **given(layout=layout, clusters=clusters))
+    typer.echo(f"report of {len(dataset):,} rows: {path}")
+
+
+def write_report(
+    folder: Path,
+    model: "SelfView",
+    dataset: "Dataset",
+    Z: Any,
+    *,
+    out: Path | None = None,
+    **options: Any,
+) -> Path:
+    """Write the page of a run folder and say where it is."""
+    import numpy as np
+
+    from selfview.checkpoint import write_bytes
+    from selfview.report.run import report_of
+
+    # In blocks: all assignments of a million rows would take as much memory as the rows.
+    step = 8192
+    prototypes = np.concatenate(
+        [
+            model.predict_proba(dataset.X[start : start + step]).argmax(axis=1)
+            for start in range(0, len(dataset), step)
+        ]
+    )
+    path = out or folder / FILE
+    html = report_of(folder, dataset, Z, prototypes, **options)
+    write_bytes(path, html.encode("utf-8", "replace"))
+    return path
+
+
+def try_report(folder: Path, model: "SelfView", dataset: "Dataset", Z: Any) -> str:
+    """A line that says where the report is, or why there is none: a fit doesn't fail for it."""
+    from selfview.errors import SelfViewError
+
+    try:
+        return f"report: {write_report(folder, model, dataset, Z)}"
+    except SelfViewError as error:
+        return f"no report was written: {error}"
+    except Exception as error:  # the run is complete by now, and hours of it must not look failed
+        return f"no report was written ({type(error).__name__}: {error})"

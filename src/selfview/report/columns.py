@@ -1,0 +1,96 @@
+"""What the map can be coloured by: labels, clusters, prototypes, and the data's own columns."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfview.data import Dataset
+
+CLUSTERS = 8  # where no label says how many
+MAX_CLUSTERS = 24
+MOST_CATEGORIES = 2**16 - 1
+_WHOLE_NUMBERS = 50  # a whole-numbered column of more distinct values is a quantity
+
+
+@dataclass(frozen=True)
+class Column:
+    """A value for each row: a category (`codes` number its `names`) or a number (`values`)."""
+
+    name: str
+    codes: NDArray[np.uint16] | None = None
+    names: tuple[str, ...] = ()
+    values: NDArray[np.float64] | None = None
+
+
+def columns_of(
+    dataset: Dataset,
+    Z: NDArray[Any],
+    prototypes: NDArray[Any],
+    *,
+    clusters: int | None = None,
+    seed: int = 0,
+) -> list[Column]:
+    """The columns of rows, labels first; `Z` and `prototypes` belong to the dataset's rows."""
+    found = []
+    if dataset.y is not None:
+        found.append(_labels(dataset))
+    k = clusters or min(dataset.n_classes or CLUSTERS, MAX_CLUSTERS)
+    found.append(_clusters(Z, max(1, min(k, len(Z))), seed))
+    found.append(category("prototype", prototypes))
+    if dataset.test is not None:
+        part = np.zeros(len(dataset), dtype=np.int64)
+        part[dataset.test] = 1
+        found.append(Column("split", part.astype(np.uint16), ("train", "test")))
+    for name, values in dataset.further.items():
+        array = np.asarray(values)
+        if array.ndim == 1:  # colours and the like have several values a row
+            taken = any(column.name == name for column in found)
+            found.append(_column(f"{name} (data)" if taken else str(name), array))
+    return found
+
+
+def category(name: str, values: NDArray[Any]) -> Column:
+    """A column of categories, named as they are written, in their natural order."""
+    unique, codes, counts = np.unique(values, return_inverse=True, return_counts=True)
+    if len(unique) <= MOST_CATEGORIES:
+        return Column(name, codes.astype(np.uint16), tuple(str(value) for value in unique))
+    common = np.argsort(-counts, kind="stable")[: MOST_CATEGORIES - 1]
+    place = np.full(len(unique), MOST_CATEGORIES - 1, dtype=np.uint16)
+    place[common] = np.arange(len(common))
+    return Column(name, place[codes], (*(str(unique[i]) for i in common), "all others"))
+
+
+def _labels(dataset: Dataset) -> Column:
+    y = np.asarray(dataset.y)
+    known = len(dataset.classes)
+    if known and known <= MOST_CATEGORIES and np.issubdtype(y.dtype, np.integer):
+        inside = (y >= 0) & (y < known)
+        names = tuple(map(str, dataset.classes))
+        if inside.all():
+            return Column("label", y.astype(np.uint16), names)
+        return Column("label", np.where(inside, y, known).astype(np.uint16), (*names, "none"))
+    return _column("label", y)
+
+
+def _column(name: str, values: NDArray[Any]) -> Column:
+    if values.dtype.kind in "iuf" and len(np.unique(values)) > _WHOLE_NUMBERS:
+        return Column(name, values=values.astype(np.float64))
+    return category(name, values)
+
+
+def _clusters(Z: NDArray[Any], k: int, seed: int) -> Column:
+    """k-means on the embedding, the largest cluster first."""
+    import warnings
+
+    from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
+        found = KMeans(k, n_init=5, random_state=seed).fit_predict(Z)
+    order = np.argsort(-np.bincount(found, minlength=k), kind="stable")
+    rank = np.empty(k, dtype=np.uint16)
+    rank[order] = np.arange(k)
+    return Column("cluster", rank[found], tuple(f"cluster {i + 1}" for i in range(k)))

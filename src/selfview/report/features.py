@@ -1,0 +1,79 @@
+"""The data's own columns that fit on a page: a table's values, or the ions of an image."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import issparse
+
+from selfview.data import Dataset
+from selfview.data.tables import TablePreparation
+from selfview.report.contents import axis_of, is_image, scale_of
+
+BUDGET = 2_400_000  # bytes before compression, at 10,000 rows
+PER_ROW = 80  # bytes, where there are so many rows that the budget would leave too few columns
+MOST_PLAIN = 64  # columns of an array without names
+MOST = 512  # entries of a list that people choose from
+
+
+@dataclass(frozen=True)
+class Features:
+    """Columns (m, n) in whole numbers, with the values of their ends, and what was left out."""
+
+    names: tuple[str, ...]
+    codes: NDArray[Any]
+    low: NDArray[np.float32]
+    high: NDArray[np.float32]
+    positions: NDArray[np.float32]  # m/z of an ion
+    notes: tuple[str, ...] = ()
+
+
+def features_of(dataset: Dataset, clusters: NDArray[Any]) -> Features | None:
+    """The columns worth a colour: all that fit, or those that differ most between clusters."""
+    dim = int(np.prod(dataset.shape))
+    how = dataset.preparation
+    ions = dataset.coordinates is not None
+    table = isinstance(how, TablePreparation)
+    if issparse(dataset.X) or is_image(dataset) or not (ions or table or dim <= MOST_PLAIN):
+        return None
+    dtype = np.uint8 if ions else np.uint16
+    room = max(BUDGET, PER_ROW * len(dataset)) // (len(dataset) * np.dtype(dtype).itemsize)
+    room = min(room, MOST)
+    X = np.asarray(dataset.X).reshape(len(dataset), dim)
+    chosen = np.arange(dim) if dim <= room else _telling(X, clusters, max(1, room))
+    axis, title = axis_of(dataset)
+    values = X[:, chosen].T.astype(np.float64) * scale_of(dataset)[chosen, None]
+    low, high = values.min(axis=1), values.max(axis=1)
+    span = np.where(high > low, high - low, 1)
+    codes = np.rint((values - low[:, None]) / span[:, None] * np.iinfo(dtype).max).astype(dtype)
+    if ions:
+        names = tuple(
+            f"m/z {axis[i]:.2f}" if title == "m/z" else f"feature {i + 1}" for i in chosen
+        )
+    elif table:
+        names = tuple(str(how.columns[i]) for i in chosen)  # type: ignore[union-attr]
+    else:
+        names = tuple(f"feature {i + 1}" for i in chosen)
+    notes: tuple[str, ...] = ()
+    if len(chosen) < dim:
+        what = "ions" if ions else "columns"
+        notes = (f"{len(chosen):,} of the {dim:,} {what} are kept: those that differ most "
+                 "between clusters.",)  # fmt: skip
+    return Features(
+        names, codes, low.astype(np.float32), (low + span).astype(np.float32),
+        axis[chosen].astype(np.float32), notes,
+    )  # fmt: skip
+
+
+def _telling(X: NDArray[Any], clusters: NDArray[Any], count: int) -> NDArray[np.intp]:
+    """The columns that differ most between clusters."""
+    total = X.var(axis=0, dtype=np.float64)
+    mean = X.mean(axis=0, dtype=np.float64)
+    between = np.zeros(X.shape[1])
+    for code in np.unique(clusters):
+        group = X[clusters == code]
+        between += len(group) / len(X) * (group.mean(axis=0, dtype=np.float64) - mean) ** 2
+    # Variance itself, not only its share: a column of noise may differ between clusters by chance.
+    merit = between * np.divide(between, total, out=np.zeros_like(total), where=total > 0)
+    return np.sort(np.argsort(-merit, kind="stable")[:count])

@@ -1,0 +1,108 @@
+"""Where the rows lie on the map: a plane made from their embedding, never from their labels."""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfview.errors import InputError, MissingDependencyError
+
+LAYOUTS = ("auto", "tsne", "pca")
+TSNE_ROWS = 5_000  # more would take longer than many a fit; the others join their neighbours
+_VOTERS = 5
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Plane:
+    """A point for each row, the name of the method, and a sentence on how it was done."""
+
+    points: Floats  # (n, 2)
+    method: str
+    note: str
+
+
+def lay_out(Z: NDArray[np.floating], method: str = "auto", seed: int = 0) -> Plane:
+    """The rows of an embedding in the plane.
+
+    Parameters
+    ----------
+    Z : ndarray (n, dim)
+    method : {"auto", "tsne", "pca"}
+        "auto" is t-SNE where openTSNE is installed and there are ten rows or more.
+    seed : int
+
+    Returns
+    -------
+    Plane
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> lay_out(np.eye(4), method="pca").points.shape
+    (4, 2)
+    """
+    if method not in LAYOUTS:
+        raise InputError(f"layout must be one of {', '.join(LAYOUTS)}, got {method!r}")
+    rows = np.asarray(Z, dtype=np.float64)
+    installed = find_spec("openTSNE") is not None
+    if method == "tsne" and not installed:
+        raise MissingDependencyError("a t-SNE map needs openTSNE: pip install 'selfview[graph]'")
+    if method == "pca" or not installed or len(rows) < 10 or not np.ptp(rows, axis=0).any():
+        return _pca(rows)
+    return _tsne(rows, seed)
+
+
+def principal(rows: Floats, count: int) -> tuple[Floats, float]:
+    """The first principal components (n, count), zeros where there are fewer, and their share."""
+    from scipy.linalg import eigh
+
+    centred = rows - rows.mean(axis=0)
+    values, vectors = eigh(centred.T @ centred)
+    kept = min(count, rows.shape[1])
+    axes = vectors[:, ::-1][:, :kept]
+    axes = axes * np.where(axes[np.abs(axes).argmax(axis=0), np.arange(kept)] < 0, -1, 1)
+    parts = np.zeros((len(rows), count))
+    parts[:, :kept] = centred @ axes
+    total = values.clip(0).sum()
+    return parts, float(values[::-1][:kept].clip(0).sum() / total) if total > 0 else 1.0
+
+
+def _pca(rows: Floats) -> Plane:
+    points, share = principal(rows, 2)
+    note = f"The first two principal components of the embedding; they hold {share:.0%} of it."
+    return Plane(points, "PCA", note)
+
+
+def _tsne(rows: Floats, seed: int) -> Plane:
+    from selfview.evaluation.neighbourhood import tsne_layout
+
+    n = len(rows)
+    if n <= TSNE_ROWS:
+        return Plane(tsne_layout(rows, seed), "t-SNE", f"t-SNE of the embedding of all {n:,} rows.")
+    drawn = np.sort(np.random.default_rng(seed).choice(n, TSNE_ROWS, replace=False))
+    points = np.empty((n, 2))
+    points[drawn] = tsne_layout(rows[drawn], seed)
+    others = np.setdiff1d(np.arange(n), drawn)
+    points[others] = _among(rows[drawn], points[drawn], rows[others], seed)
+    return Plane(
+        points,
+        "t-SNE",
+        f"t-SNE of the embedding of {TSNE_ROWS:,} rows drawn at random; each of the other "
+        f"{n - TSNE_ROWS:,} stands among its {_VOTERS} nearest of those.",
+    )
+
+
+def _among(known: Floats, points: Floats, rows: Floats, seed: int) -> Floats:
+    """The median place of each row's nearest known rows, with a jitter so that all are seen.
+
+    The median rather than the mean: between two islands there is sea.
+    """
+    from sklearn.neighbors import NearestNeighbors
+
+    search = NearestNeighbors(n_neighbors=_VOTERS).fit(known)
+    nearest = search.kneighbors(rows, return_distance=False)
+    jitter = np.random.default_rng(seed).normal(scale=0.004, size=(len(rows), 2))
+    return np.asarray(np.median(points[nearest], axis=1) + jitter * np.ptp(points, axis=0))

@@ -1,0 +1,178 @@
+"""`report_of`: the page of a run, from its folder, its rows and their embedding."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfview.data import Dataset
+from selfview.errors import InputError
+from selfview.report import facts, payload
+from selfview.report.columns import Column, columns_of
+from selfview.report.contents import content_of
+from selfview.report.features import Features, features_of
+from selfview.report.page import render
+from selfview.report.plane import Plane, lay_out, principal
+from selfview.report.scores import score_table
+from selfview.report.tissue import Tissue, tissue_of
+
+MOST_ROWS = 100_000
+NEIGHBOUR_DIMS = 32  # more are reduced, so that a page can look for neighbours itself
+
+
+def report_of(
+    folder: Path,
+    dataset: Dataset,
+    Z: NDArray[Any],
+    prototypes: NDArray[Any],
+    *,
+    layout: str = "auto",
+    clusters: int | None = None,
+    seed: int = 0,
+) -> str:
+    """The page of a run as one text that needs nothing beside it.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder, of which config.json, metrics.json and history.csv are read.
+    dataset : Dataset
+        The rows, with all that is known about them.
+    Z : ndarray (n, dim)
+        Their embedding.
+    prototypes : ndarray (n,) of int
+        The likeliest prototype of each row.
+    layout : {"auto", "tsne", "pca"}
+        How the embedding becomes a map.
+    clusters : int, optional
+        Of k-means; as many as there are labels by default, or 8.
+    seed : int
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    records = facts.read_records(folder)
+    n = len(dataset)
+    if not (len(Z) == len(prototypes) == n):
+        raise InputError(f"{n} rows need as many embeddings and prototypes, got {len(Z)} and "
+                         f"{len(prototypes)}")  # fmt: skip
+    if clusters is not None and not 1 <= clusters <= n:
+        raise InputError(f"clusters must be between 1 and the {n} rows, got {clusters}")
+    if not np.isfinite(Z).all():
+        raise InputError("the embedding is not finite, there is no map of it")
+    notes: list[str] = []
+    if n > MOST_ROWS:
+        rows = np.sort(np.random.default_rng(seed).choice(n, MOST_ROWS, replace=False))
+        dataset, Z, prototypes = take(dataset, rows), Z[rows], prototypes[rows]
+        notes.append(f"{MOST_ROWS:,} of the {n:,} rows are shown, drawn at random.")
+    columns = columns_of(dataset, Z, prototypes, clusters=clusters, seed=seed)
+    plane = lay_out(Z, layout, seed)
+    content = content_of(dataset)
+    cluster = next(c for c in columns if c.name == "cluster")
+    features = features_of(dataset, np.asarray(cluster.codes))
+    tissue = tissue_of(dataset, Z, columns)
+    notes += [plane.note, *content.notes, *(features.notes if features else ())]
+    drawn, arrays = _drawn(dataset, Z, columns, plane, features, tissue, notes)
+    known = [(n_, *facts.CURVES[n_]) for n_ in facts.CURVES if n_ in records.history]
+    shown: dict[str, Any] = {
+        "n": len(dataset),
+        "content": {"kinds": content.kinds, **content.facts},
+        "history": records.history,
+        "curves": known,
+        **drawn,
+    }
+    return render(
+        name=dataset.name,
+        rows=n,
+        shape=" × ".join(map(str, dataset.shape)),
+        records=records,
+        health=facts.mapping(records.metrics.get("health")),
+        health_lines=facts.health_lines(records),
+        parameters=facts.parameter_lines(records.config),
+        options=facts.option_lines(records.config),
+        command=facts.command_of(records.config, folder),
+        curves=known,
+        scores=score_table(dataset, Z, seed),
+        dataset=dataset,
+        columns=columns,
+        dim=Z.shape[1],
+        tissue=tissue,
+        method=plane.method,
+        notes=notes,
+        has=content.kinds,
+        number=facts.number,
+        duration=facts.duration,
+        payload=payload.pack(shown, arrays | content.arrays),
+    )
+
+
+def _drawn(
+    dataset: Dataset,
+    Z: NDArray[Any],
+    columns: list[Column],
+    plane: Plane,
+    features: Features | None,
+    tissue: Tissue | None,
+    notes: list[str],
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """What the scripts draw: facts, and arrays of few bytes."""
+    arrays: dict[str, NDArray[Any]] = {}
+    centred = plane.points - plane.points.min(axis=0)
+    side = float(centred.max()) or 1.0  # one scale for both axes
+    arrays["points"] = np.rint(centred / side * 65535).astype(np.uint16)
+    near = np.asarray(Z, dtype=np.float64)
+    if near.shape[1] > NEIGHBOUR_DIMS:
+        near, share = principal(near, NEIGHBOUR_DIMS)
+        notes.append(f"Neighbours are those in the first {NEIGHBOUR_DIMS} principal components "
+                     f"of the embedding, which hold {share:.1%} of it.")  # fmt: skip
+    arrays["embedding"] = near.astype(np.float32)
+    described = []
+    for i, column in enumerate(columns):
+        if column.codes is not None:
+            arrays[f"column{i}"] = column.codes
+            described.append({"name": column.name, "names": column.names})
+        else:
+            assert column.values is not None
+            arrays[f"column{i}"] = column.values.astype(np.float32)
+            described.append({"name": column.name})
+    ids = None if dataset.ids is None else [str(value) for value in dataset.ids]
+    drawn: dict[str, Any] = {"columns": described, "ids": ids, "method": plane.method}
+    if features is not None:
+        arrays |= {
+            "features": features.codes,
+            "featureLow": features.low,
+            "featureHigh": features.high,
+            "featurePositions": features.positions,
+        }
+        drawn["features"] = features.names
+    if tissue is not None:
+        arrays |= {"places": tissue.places, "rgb": tissue.rgb, "tissueAxis": tissue.axis}
+        arrays |= {"tissueMean": tissue.mean}
+        arrays |= {f"region {name}": spectra for name, spectra in tissue.regions.items()}
+        drawn["tissue"] = {
+            "width": tissue.width,
+            "height": tissue.height,
+            "origin": tissue.origin,
+            "axis": tissue.axis_title,
+            "regions": list(tissue.regions),
+        }
+    return drawn, arrays
+
+
+def take(dataset: Dataset, rows: NDArray[Any]) -> Dataset:
+    """The dataset of some of its rows, in the order given."""
+
+    def part(values: Any) -> Any:
+        return None if values is None else values[rows]
+
+    test = None if dataset.test is None else np.flatnonzero(np.isin(rows, dataset.test))
+    train = None if dataset.train is None else np.flatnonzero(np.isin(rows, dataset.train))
+    return replace(
+        dataset, X=dataset.X[rows], y=part(dataset.y), ids=part(dataset.ids), train=train,
+        test=test, coordinates=part(dataset.coordinates), snippets=part(dataset.snippets),
+        further={name: np.asarray(values)[rows] for name, values in dataset.further.items()},
+    )  # fmt: skip

@@ -1,0 +1,128 @@
+"""The metric table: this embedding beside raw features and PCA, judged alike on the same rows."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfview.data import Dataset
+from selfview.errors import SelfViewError, SelfViewWarning
+from selfview.report.comparison import Cell, Table
+
+SCORED_ROWS = 5_000
+_FEWEST = 20  # rows, below which a score is chance
+
+# Score, heading, what it is, factor, decimals.
+_SCORES = (
+    ("linear_accuracy", "Linear probe %", 100, 1),
+    ("knn_accuracy", "k-NN %", 100, 1),
+    ("kmeans_acc", "k-means ACC %", 100, 1),
+    ("kmeans_nmi", "NMI %", 100, 1),
+    ("kmeans_ari", "ARI %", 100, 1),
+    ("trustworthiness", "Trustworthiness %", 100, 1),
+)
+MEANINGS = {
+    "Linear probe %": "accuracy of a linear classifier on the features, on rows held out from it",
+    "k-NN %": "accuracy of the majority label of the 21 nearest rows",
+    "k-means ACC %": "agreement of k-means clusters with the labels, matched one to one",
+    "NMI %": "normalised mutual information of clusters and labels",
+    "ARI %": "adjusted Rand index of clusters and labels; chance is 0",
+    "Trustworthiness %": "how far near rows in the features are near in the raw data too",
+}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The table, a line on how it was made, and the meaning of each of its columns."""
+
+    table: Table
+    note: str
+    meanings: tuple[tuple[str, str], ...]
+
+
+def score_table(dataset: Dataset, Z: NDArray[Any], seed: int = 0) -> Scores | None:
+    """Scores of raw features, PCA and the embedding; None where there are too few rows."""
+    n = len(dataset)
+    if n < _FEWEST:
+        return None
+    rows = np.sort(np.random.default_rng(seed).permutation(n)[:SCORED_ROWS])
+    raw = _dense(dataset.X, rows)
+    entries = {
+        f"Raw features ({raw.shape[1]:,})": raw,
+        f"PCA ({min(Z.shape[1], *raw.shape)})": _pca(raw, min(Z.shape[1], *raw.shape), seed),
+        f"selfview ({Z.shape[1]})": np.asarray(Z[rows], dtype=np.float64),
+    }
+    found = {name: _scores(dataset, rows, raw, E, seed) for name, E in entries.items()}
+    shown = [column for column in _SCORES if any(column[0] in s for s in found.values())]
+    if not shown:
+        return None
+    return Scores(
+        _table(found, shown), _note(dataset, n, len(rows)),
+        tuple((title, MEANINGS[title]) for _, title, *_ in shown),
+    )  # fmt: skip
+
+
+def _note(dataset: Dataset, n: int, kept: int) -> str:
+    which = f"all {n:,} rows" if kept == n else f"{kept:,} of the {n:,} rows, drawn at random"
+    if dataset.y is None:
+        return f"On {which}. Without labels only the neighbourhood can be judged."
+    return f"On {which}. The labels served for this table only; the model never saw them."
+
+
+def _table(found: dict[str, dict[str, float]], shown: list[tuple[str, str, int, int]]) -> Table:
+    best = {}
+    for name, *_ in shown:
+        # Raw features are their own measure of trust: no contest.
+        values = [s.get(name, -1.0) for s in found.values()][name == "trustworthiness" :]
+        best[name] = max(values)
+    rows = []
+    for place, (title, scores) in enumerate(found.items()):
+        cells = [Cell(title)]
+        for name, _, factor, decimals in shown:
+            value = scores.get(name)
+            contest = place > 0 or name != "trustworthiness"
+            text = "–" if value is None else f"{value * factor:.{decimals}f}"
+            cells.append(Cell(text, contest and value is not None and value == best[name]))
+        rows.append(tuple(cells))
+    return Table(("Features", *(title for _, title, *_ in shown)), tuple(rows), ())
+
+
+def _scores(
+    dataset: Dataset, rows: NDArray[Any], raw: NDArray[Any], E: NDArray[Any], seed: int
+) -> dict[str, float]:
+    from selfview.evaluation import evaluate
+    from selfview.evaluation.neighbourhood import trustworthiness
+
+    scores: dict[str, float] = {}
+    if dataset.y is not None:
+        y = np.asarray(dataset.y)[rows]
+        split = None
+        if dataset.test is not None:
+            split = np.isin(rows, dataset.test)
+        for measure in ("linear", "knn", "clustering"):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", SelfViewWarning)
+                try:
+                    scores |= evaluate(
+                        E, y, split=split, measures=measure, target="classes", random_state=seed
+                    )
+                except SelfViewError:  # one row a class and the like: the table shows a dash
+                    continue
+    scores |= trustworthiness(raw, E, seed)
+    return {name: value for name, value in scores.items() if np.isfinite(value)}
+
+
+def _dense(X: Any, rows: NDArray[Any]) -> NDArray[np.float64]:
+    part: Any = X[rows]
+    dense = part.toarray() if hasattr(part, "toarray") else part
+    return np.asarray(dense, dtype=np.float64).reshape(len(rows), -1)
+
+
+def _pca(raw: NDArray[Any], count: int, seed: int) -> NDArray[np.float64]:
+    from sklearn.decomposition import PCA
+
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore", RuntimeWarning)  # constant rows have no variance to share
+        return np.asarray(PCA(count, random_state=seed).fit_transform(raw), dtype=np.float64)

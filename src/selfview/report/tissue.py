@@ -1,0 +1,82 @@
+"""Rows that are pixels of a larger image: their places, colours and mean spectra."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfview.data import Dataset
+from selfview.report.columns import Column
+from selfview.report.contents import axis_of, scale_of
+from selfview.report.plane import principal
+
+MOST_REGIONS = 24  # of a column that can be clicked
+MOST_POINTS = 4096  # of a mean spectrum
+_EMPTY = 40  # pixels a row, above which places are counted instead of taken as they are
+
+
+@dataclass(frozen=True)
+class Tissue:
+    """Pixel places, the embedding as red, green and blue, and the mean spectra of regions."""
+
+    width: int
+    height: int
+    origin: tuple[int, int] | None  # coordinates of the first column and line, if none is left out
+    places: NDArray[np.uint16]  # (n, 2): column, line
+    rgb: NDArray[np.uint8]  # (n, 3)
+    axis: NDArray[np.float32]
+    axis_title: str
+    mean: NDArray[np.float32]
+    regions: dict[str, NDArray[np.float32]]  # column's name: (categories, points)
+
+
+def tissue_of(dataset: Dataset, Z: NDArray[Any], columns: list[Column]) -> Tissue | None:
+    """The image that the rows make, or None if they have no coordinates."""
+    if dataset.coordinates is None:
+        return None
+    places, origin = _places(np.asarray(dataset.coordinates))
+    width, height = (int(side) + 1 for side in places.max(axis=0))
+    axis, title = axis_of(dataset)
+    X = np.asarray(dataset.X).reshape(len(dataset), -1)
+    order = np.argsort(axis, kind="stable")
+    points = min(len(axis), MOST_POINTS)
+    starts = np.arange(points) * len(axis) // points
+    scale = scale_of(dataset)
+
+    def spectrum(rows: Any) -> NDArray[np.float32]:
+        group = X[rows]
+        if len(group) == 0:
+            return np.zeros(points, np.float32)
+        mean = group.mean(axis=0, dtype=np.float64) * scale
+        return np.maximum.reduceat(mean[order], starts).astype(np.float32)
+
+    regions = {}
+    for column in columns:
+        if column.codes is not None and len(column.names) <= MOST_REGIONS:
+            regions[column.name] = np.stack(
+                [spectrum(np.flatnonzero(column.codes == i)) for i in range(len(column.names))]
+            )
+    return Tissue(
+        width, height, origin, places.astype(np.uint16), _colours(Z),
+        axis[order][starts].astype(np.float32), title, spectrum(slice(None)), regions,
+    )  # fmt: skip
+
+
+def _places(coordinates: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[int, int] | None]:
+    """Places from 0; where an image has more gaps than pixels, lines and columns are numbered."""
+    low = coordinates.min(axis=0)
+    places = coordinates.astype(np.int64) - low
+    size = places.max(axis=0) + 1
+    if size.prod() > max(_EMPTY * len(places), 10_000) or size.max() >= 2**16:
+        ranks = [np.unique(places[:, i], return_inverse=True)[1] for i in range(2)]
+        return np.stack(ranks, axis=1).astype(np.int64), None
+    return np.asarray(places, dtype=np.int64), (int(low[0]), int(low[1]))
+
+
+def _colours(Z: NDArray[Any]) -> NDArray[np.uint8]:
+    """The first three principal components as red, green and blue, the outer 1% cut."""
+    parts, _ = principal(np.asarray(Z, dtype=np.float64), 3)
+    low, high = np.percentile(parts, [1, 99], axis=0)
+    span = np.where(high > low, high - low, 1)
+    return np.asarray(np.rint(255 * np.clip((parts - low) / span, 0, 1)), dtype=np.uint8)
