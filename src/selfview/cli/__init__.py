@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from selfview.cli import compare, data, demo, embed, evaluate, fit
+from selfview.cli import compare, data, demo, embed, evaluate, fit, paper
 from selfview.errors import SelfViewError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command("embed")(embed.embed)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.add_typer(data.app, name="data")
+app.add_typer(paper.app, name="paper")
 
 
 def _version(show: bool) -> None:
