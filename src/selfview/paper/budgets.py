@@ -69,15 +69,15 @@ SMOKE = Budget(
 LAPTOP = Budget(
     "laptop",
     "about six hours on two cores with AVX2, one process on each",
-    # About 900 to 1,000 steps of 256 rows for the perceptrons, 160 for the convolutions, whose
+    # About 800 steps of 256 rows for the perceptrons, 160 for the convolutions, whose
     # step costs several times as much.
     efforts={
         "mnist": Effort(epochs=5, seeds=1, rows=8_000),
         "fashion-mnist": Effort(epochs=5, seeds=1, rows=8_000),
-        "reuters": Effort(epochs=24, seeds=3),
-        "20news": Effort(epochs=14, seeds=3),
-        "fsdd": Effort(epochs=80, seeds=3),
-        "msi": Effort(epochs=16, seeds=3, rows=15_000),
+        "reuters": Effort(epochs=20, seeds=3),
+        "20news": Effort(epochs=12, seeds=3),
+        "fsdd": Effort(epochs=72, seeds=3),
+        "msi": Effort(epochs=14, seeds=3, rows=15_000),
     },
     prototypes=(50, 100, 200, 500, 1000),
     lengths=5,

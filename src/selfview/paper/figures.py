@@ -23,7 +23,7 @@ COLOURS = (
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 LINES = ("-", "--", "-.", ":")
-POINT = 7.0  # area of a point of a scatter
+POINTS = (5.0, 24.0)  # smallest and largest area of a point of a scatter
 PROTOTYPES_SHOWN = 20  # of figure 2
 
 Figure = Any
@@ -42,7 +42,25 @@ def new_figure(width: float, height: float) -> Figure:
 
 def draw(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
     """A figure, or None if nothing of it is on record."""
-    return FIGURES[name](name, choice, shelf)
+    figure = FIGURES[name](name, choice, shelf)
+    if figure is not None:
+        figure.supxlabel(effort(name, choice), fontsize=7, color="#444444")
+    return figure
+
+
+def effort(name: str, choice: Choice) -> str:
+    """One line that says with what budget a figure was made."""
+    piece, budget = choice.piece(name), choice.budget
+    parts = []
+    for dataset in choice.datasets_of(piece):
+        fit = choice.fits(piece, piece.rows[0], dataset)[0][0]
+        rows = fit.rows or KNOWN[dataset].rows
+        seeds = len(choice.fits(piece, piece.rows[0], dataset)[0])
+        parts.append(
+            f"{KNOWN[dataset].title}: {fit.epochs:,} epochs, {rows:,} rows, "
+            f"{seeds} seed{'s' if seeds > 1 else ''}"
+        )
+    return f"budget {budget.name}; " + "; ".join(parts)
 
 
 def panels(name: str, choice: Choice, shelf: Shelf) -> list[tuple[str, str, Arrays | None]]:
@@ -52,9 +70,11 @@ def panels(name: str, choice: Choice, shelf: Shelf) -> list[tuple[str, str, Arra
     for dataset in choice.datasets_of(piece):
         for row in choice.rows(piece):
             fit = choice.fits(piece, row, dataset)[0][0]
-            on_record = fit.key in shelf.records and piece.arrays is not None
-            path = shelf.array_path(fit.key, str(piece.arrays))
-            found.append((dataset, row.title, read_arrays(path) if on_record else None))
+            arrays = None
+            if fit.key in shelf.records and piece.arrays is not None:
+                path = shelf.array_path(fit.key, piece.arrays)
+                arrays = read_arrays(path, piece.arrays)
+            found.append((dataset, row.title, arrays))
     return found
 
 
@@ -63,7 +83,7 @@ def _prediction(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
     drawn = [(d, a) for d, _, a in panels(name, choice, shelf) if a is not None]
     if not drawn:
         return None
-    figure = new_figure(7.0, 3.8 * len(drawn))
+    figure = new_figure(9.0, 3.8 * len(drawn))
     for number, (dataset, arrays) in enumerate(drawn):
         axes = figure.add_subplot(len(drawn), 1, number + 1)
         order = np.argsort(arrays["prediction"])[::-1][:PROTOTYPES_SHOWN]
@@ -80,7 +100,7 @@ def _prediction(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
             ylabel="probability",
             xticks=places[::2],
         )
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     return figure
 
 
@@ -182,6 +202,7 @@ def _labels(arrays: Arrays) -> tuple[Any, Any]:
 
 def _scatter(axes: Any, points: Any, codes: Any, names: Any, title: str) -> None:
     """Points by class: a colour and a marker each, and its number in the middle of its points."""
+    size = float(np.clip(9000 / max(1, len(points)), *POINTS))
     for code in range(len(names)):
         group = points[codes == code]
         if not len(group):
@@ -191,7 +212,7 @@ def _scatter(axes: Any, points: Any, codes: Any, names: Any, title: str) -> None
         label = f"{code} {names[code]}" if str(code) != str(names[code]) else str(code)
         axes.scatter(
             *group.T,
-            s=POINT,
+            s=size,
             color=colour,
             marker=marker,
             linewidths=0,

@@ -65,7 +65,9 @@ def _bold(text: str, place: int | None) -> str:
 def cell_text(table: Table, i: int, j: int, mark: Callable[[str, int | None], str]) -> str:
     """Both numbers of a cell."""
     cell, decimals = table.cells[i][j], METRICS[table.columns[j].metric].decimals
-    return f"{ours(cell, decimals, mark)} | {theirs(cell, decimals, mark)}"
+    mine = ours(cell, decimals, mark)
+    # The paper draws its sweeps, and prints no numbers of them.
+    return f"{mine} | {theirs(cell, decimals, mark)}" if table.piece.is_table else mine
 
 
 def text(table: Table) -> str:
@@ -141,8 +143,8 @@ def latex(table: Table) -> str:
         for j, column in enumerate(table.columns):
             cell, decimals = table.cells[i][j], METRICS[column.metric].decimals
             mine = ours(cell, decimals, coloured).replace(DISAGREES, "$^{\\neq}$")
-            paper = theirs(cell, decimals, coloured)
-            cells.append(f"{mine} ({paper})".replace(NOTHING, "--"))
+            paper = f" ({theirs(cell, decimals, coloured)})" if table.piece.is_table else ""
+            cells.append(f"{mine}{paper}".replace(NOTHING, "--"))
         lines.append(" & ".join([_escaped(row.title), *cells]) + " \\\\")
     return "\n".join([*lines, "\\hline", "\\end{tabular}", ""])
 

@@ -169,7 +169,7 @@ def piece_of(name: str, budget: Budget) -> Piece:
             rows = tuple(_with_prototypes(k) for k in budget.prototypes)
             return Piece(name, title, rows, _metrics(budget.sweeps, ("linear",), ("rss",)))
         case "fig6":
-            rows = tuple(_ours(str(i), epsilon=i) for i in _spread(budget.lengths))
+            rows = tuple(_ours(f"length {i + 1}", epsilon=i) for i in _spread(budget.lengths))
             return Piece(name, title, rows, _metrics(budget.sweeps, ("linear",), ("rss",)))
     return Piece(name, title, TEMPERATURE_ROWS, {"20news": ()}, "layout", False)
 

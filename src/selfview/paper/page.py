@@ -67,11 +67,11 @@ def _drawn(table: Table) -> Any:
         cells = []
         for j, column in enumerate(table.columns):
             cell, decimals = table.cells[i][j], METRICS[column.metric].decimals
-            text = Text(
-                formats.ours(cell, decimals, formats.signed), styles.get(cell.place or 0, "")
-            )
-            paper = formats.theirs(cell, decimals, formats.signed)
-            cells.append(text.append(f" | {paper}", "dim not bold default on default"))
+            mine = formats.ours(cell, decimals, formats.signed)
+            text = Text.assemble((mine, styles.get(cell.place or 0, "")))
+            if table.piece.is_table:
+                text.append(f" | {formats.theirs(cell, decimals, formats.signed)}", "dim")
+            cells.append(text)
         drawn.add_row(row.title, *cells)
     return drawn
 
@@ -85,7 +85,7 @@ def render(
     tables = {}
     for name in names:
         piece = choice.piece(name)
-        title = f"{name}: {piece.title}"
+        title = f"{name}: {piece.title} (budget {choice.budget.name})"
         if piece.arrays is None:
             table = tables[name] = tabulate(name, choice, shelf)
             lines = [*formats.notes(table), *gaps(name, choice, shelf)]

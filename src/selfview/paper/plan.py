@@ -132,7 +132,7 @@ def missing(job: Job, shelf: Shelf) -> tuple[str, ...]:
         score = record.scores.get(name, {})
         good = score.get("version") == VERSIONS[name] and not score.get("error")
         if good and name in ARRAY_MEASURES:
-            good = read_arrays(shelf.array_path(record.key, name)) is not None
+            good = read_arrays(shelf.array_path(record.key, name), name) is not None
         wanted += [] if good else [name]
     return tuple(wanted)
 

@@ -3,7 +3,7 @@
 | file in WORK/KEY | what |
 |---|---|
 | embedding.npy | the embedding of all rows |
-| logits.npy | of our method: the logits of one batch, for figures 2 and 3 |
+| logits.npy | of our method: logits of 2,048 rows, for figures 2 and 3 |
 | fit.json | parameters, history, health, seconds, provenance; written last |
 | checkpoint/ | while training |
 """
@@ -30,7 +30,9 @@ from selfview.paper.samples import Sample
 
 EMBEDDING, LOGITS, ABOUT, CHECKPOINT = "embedding.npy", "logits.npy", "fit.json", "checkpoint"
 HISTORY_ROWS = 24
-BATCH = 256  # rows whose logits are kept
+# Rows whose logits are kept. Of a batch of 256, each of 100 prototypes would get two or three, and
+# the transport would have to even out chance.
+LOGIT_ROWS = 2048
 
 
 class BusyError(Exception):
@@ -138,8 +140,8 @@ def _resolved(model: Any, Z: Any) -> dict[str, Any]:
 
 
 def _logits(model: Any, sample: Sample) -> Any:
-    """Log probabilities of one batch: logits up to a constant a row, which nothing depends on."""
-    rows = np.random.default_rng(0).permutation(len(sample.y))[:BATCH]
+    """Log probabilities of many rows: logits up to a constant a row, which nothing depends on."""
+    rows = np.random.default_rng(0).permutation(len(sample.y))[:LOGIT_ROWS]
     p = model.predict_proba(sample.X[np.sort(rows)])
     return np.log(np.maximum(p, np.finfo(np.float32).tiny))
 
