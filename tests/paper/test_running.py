@@ -52,6 +52,7 @@ def test_a_record_holds_everything(folders):
     assert record.parameters["views"] == "none"
     assert record.seconds > 0
     assert record.history[-1]["epoch"] == record.resolved["epochs"] == 2
+    assert record.resolved["precision"] in ("float32", "bfloat16")
     assert record.data["rows"] == 240
     assert set(record.provenance) == {"commit", "versions", "machine", "when"}
     assert record.provenance["versions"]["torch"]

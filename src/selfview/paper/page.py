@@ -168,7 +168,7 @@ def document(
         *_reading(tables, choice, shelf),
     ]
     if (folder / OWN_WORDS).is_file():
-        parts.append((folder / OWN_WORDS).read_text(encoding="utf-8").strip())
+        parts.append((folder / OWN_WORDS).read_text(encoding="utf-8", errors="replace").strip())
     parts += ["## Tables and figures", formats.LEGEND]
     for name in names:
         parts.append(f"### {_label(name)}. {TITLES[name]}")
@@ -218,11 +218,14 @@ def _reading(tables: dict[str, Table], choice: Choice, shelf: Shelf) -> list[str
     found = findings(tables, choice, shelf)
     if not found:
         return ["Nothing can be said yet: too little is on record."]
-    agree = [f"- {finding.text}" for finding in found if finding.agrees]
-    differ = [f"- {finding.text}" for finding in found if not finding.agrees]
-    parts = [f"{len(agree)} of {len(found)} statements hold as in the paper."]
-    parts += ["**What reproduces**", "\n".join(agree)] if agree else []
-    return parts + (["**What does not**", "\n".join(differ)] if differ else [])
+    judged = [finding for finding in found if finding.agrees is not None]
+    agreeing = sum(bool(finding.agrees) for finding in judged)
+    parts = [f"{agreeing} of {len(judged)} statements that can be checked hold as in the paper."]
+    titles = {True: "What reproduces", False: "What does not", None: "What the paper leaves out"}
+    for agrees, title in titles.items():
+        lines = [f"- {finding.text}" for finding in found if finding.agrees is agrees]
+        parts += [f"**{title}**", "\n".join(lines)] if lines else []
+    return parts
 
 
 def _origin(names: Sequence[str], choice: Choice, shelf: Shelf) -> list[str]:

@@ -46,7 +46,7 @@ class Record:
     def value(self, measure: str, name: str) -> float | None:
         """A number of a measure, or None where there is none."""
         value = self.scores.get(measure, {}).get("values", {}).get(name)
-        return float(value) if isinstance(value, int | float) else None
+        return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 @dataclass(frozen=True)
@@ -99,6 +99,8 @@ def _parsed(line: bytes) -> Record:
     for name in ("fit", "scores", "data", "parameters", "resolved", "health", "provenance"):
         if not isinstance(getattr(record, name), dict):
             raise ValueError(f"{name} must be an object")
+    if isinstance(record.seconds, bool) or not isinstance(record.seconds, int | float):
+        raise ValueError("seconds must be a number")
     if {"dataset", "method", "settings", "seed", "epochs", "rows"} - set(record.fit):
         raise ValueError("fit lacks a part")
     for score in record.scores.values():

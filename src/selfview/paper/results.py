@@ -69,9 +69,13 @@ def tabulate(name: str, choice: Choice, shelf: Shelf) -> Table:
     rows, columns = choice.rows(piece), choice.columns(piece)
     cells = [[_cell(piece, row, c, choice, shelf) for c in columns] for row in rows]
     for j, column in enumerate(columns):
-        ranked = _ranked([row[j] for row in cells], METRICS[column.metric], name in MARKED)
-        if name == "table1" and column.metric == "seconds":
-            ranked = _with_ratios(ranked)
+        in_column = [row[j] for row in cells]
+        # Costs are no contest: table 1 has ratios instead of places.
+        ranked = (
+            _with_ratios(in_column)
+            if name == "table1"
+            else _ranked(in_column, METRICS[column.metric], name in MARKED)
+        )
         for row_cells, cell in zip(cells, ranked, strict=True):
             row_cells[j] = cell
     return Table(piece, tuple(rows), tuple(columns), tuple(map(tuple, cells)))

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from selfview.checkpoint import CheckpointError, write_bytes
+from selfview.devices import resolve_device, resolve_precision
 from selfview.errors import FileFormatError
 from selfview.paper.grid import COMPONENTS, Fit
 from selfview.paper.methods import METHODS
@@ -42,15 +43,21 @@ class BusyError(Exception):
 @contextlib.contextmanager
 def claimed(folder: Path) -> Iterator[None]:
     """Hold a fit's folder, or raise BusyError if another process of this machine does."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "lock").open("w") as file:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "lock").open("w")
+    except OSError as error:
+        raise CheckpointError(
+            f"{folder} can't be written: {error.strerror or error}; name another folder with --work"
+        ) from error
+    with file:
         try:
             import fcntl
 
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except ImportError:  # not POSIX: shards keep processes apart
             pass
-        except OSError as error:
+        except BlockingIOError as error:
             raise BusyError from error
         yield
 
@@ -136,6 +143,9 @@ def _resolved(model: Any, Z: Any) -> dict[str, Any]:
     )
     names = {"epsilon": "epsilon_", "epochs": "epochs_", "seed": "seed_", "rounds": "n_iter_"}
     found = {name: getattr(model, at) for name, at in names.items() if hasattr(model, at)}
+    if network is not None:
+        device = resolve_device(model.device)
+        found |= {"device": str(device), "precision": resolve_precision(model.precision, device)}
     return {"dimensions": int(Z.shape[1]), "n_parameters": size, **found}
 
 
