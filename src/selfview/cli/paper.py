@@ -70,7 +70,7 @@ def run(
 
     Example: selfview paper run table5 --datasets fsdd --budget smoke
     """
-    from selfview.paper.overview import duration
+    from selfview.paper.overview import duration, runs
     from selfview.paper.plan import jobs_of, names_of, parse_shard
     from selfview.paper.plan import shard as part_of
 
@@ -86,7 +86,7 @@ def run(
         typer.echo(line, err=True)
 
     about = duration(sum(job.seconds for job in jobs))
-    say(f"{len(jobs)} runs, about {about} on one core if none were done; records go to {folder}")
+    say(f"{runs(len(jobs))}, about {about} on one core if none were done; records go to {folder}")
     from selfview.paper.running import run as run_jobs
 
     outcome = run_jobs(jobs, folder, work, budget=budget, say=say, verbose=int(verbose))

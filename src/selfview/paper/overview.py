@@ -22,6 +22,11 @@ def duration(seconds: float) -> str:
     return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
 
 
+def runs(count: int) -> str:
+    """A number of runs in words."""
+    return "1 run" if count == 1 else f"{count} runs"
+
+
 def overview(names: Sequence[str], choice: Choice, shelf: Shelf) -> str:
     """One line a table or figure, and below it the estimate of every cell."""
     budget = choice.budget
@@ -37,7 +42,9 @@ def overview(names: Sequence[str], choice: Choice, shelf: Shelf) -> str:
         shared = len(jobs) - len(new)
         also = f", {shared} of them shared with the above" if shared else ""
         lines.append(f"{name}  {piece.title}")
-        lines.append(f"    {len(jobs)} runs{also}, {done} done; alone {duration(cost)} on one core")
+        lines.append(
+            f"    {runs(len(jobs))}{also}, {done} done; alone {duration(cost)} on one core"
+        )
         lines += _cells(choice, jobs, name)
         counted |= {job.fit.key for job in jobs}
     for job in jobs_of(names, choice):

@@ -10,7 +10,7 @@ from typing import Any
 from selfview.paper import figures, formats
 from selfview.paper.grid import TITLES
 from selfview.paper.metrics import METRICS
-from selfview.paper.overview import duration
+from selfview.paper.overview import duration, runs
 from selfview.paper.plan import Choice, jobs_of, missing
 from selfview.paper.reading import findings
 from selfview.paper.records import Shelf, read_shelf, write_file
@@ -146,7 +146,7 @@ def gaps(name: str, choice: Choice, shelf: Shelf) -> list[str]:
             lacking[job.fit.dataset] += 1
     budget = choice.budget.name
     return [
-        f"missing: {count} runs on {dataset}; "
+        f"missing: {runs(count)} on {dataset}; "
         f"selfview paper run {name} --datasets {dataset} --budget {budget}"
         for dataset, count in lacking.items()
     ]
