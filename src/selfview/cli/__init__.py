@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from selfview.cli import compare, data, demo, embed, evaluate, fit, report
+from selfview.cli import compare, data, demo, embed, evaluate, fit, paper, report
 from selfview.errors import SelfViewError
 
 app = typer.Typer(
@@ -27,6 +27,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("report")(report.report)
 app.add_typer(data.app, name="data")
+app.add_typer(paper.app, name="paper")
 
 
 def _version(show: bool) -> None:

@@ -1,0 +1,167 @@
+"""`selfview paper list | run | show`: the paper's tables and figures."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from selfview.paper.plan import Choice
+
+app = typer.Typer(
+    help="The paper's tables and figures: what there is, running them, showing them.",
+    no_args_is_help=True,
+)
+
+What = Annotated[str, typer.Argument(help="table1 ... table6, fig2 ... fig7, 'all', or several.")]
+BudgetName = Annotated[str, typer.Option("--budget", help="smoke, laptop or paper.")]
+Datasets = Annotated[str | None, typer.Option(help="Only these, with commas: fsdd,reuters.")]
+Methods = Annotated[str | None, typer.Option(help="Only these, with commas: pca,ae,selfview.")]
+Seeds = Annotated[str | None, typer.Option(help="How many (3), or which (0,2).")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", help="Folder of records and renders: results, or runs/BUDGET for others."
+    ),
+]
+
+
+@app.command("list")
+def list_(
+    what: Annotated[str, typer.Argument(help="As in run; everything without it.")] = "all",
+    budget: BudgetName = "laptop",
+    datasets: Datasets = None,
+    methods: Methods = None,
+    seeds: Seeds = None,
+    out: Out = None,
+) -> None:
+    """List the tables and figures, what is done, and how long the rest will take.
+
+    Example: selfview paper list --budget laptop
+    """
+    from selfview.paper.overview import overview
+    from selfview.paper.plan import names_of
+    from selfview.paper.records import read_shelf
+
+    choice = _choice(budget, datasets, methods, seeds)
+    shelf = read_shelf(_folder(out, budget))
+    for problem in shelf.problems:
+        typer.echo(f"selfview: {problem}", err=True)
+    typer.echo(overview(_checked(names_of, what), choice, shelf))
+
+
+@app.command("run")
+def run(
+    what: What,
+    budget: BudgetName = "laptop",
+    datasets: Datasets = None,
+    methods: Methods = None,
+    seeds: Seeds = None,
+    shard: Annotated[
+        str | None, typer.Option(help="i/n: this process does part i of n of the grid.")
+    ] = None,
+    out: Out = None,
+    work: Annotated[
+        Path, typer.Option(help="Folder of embeddings and checkpoints; not to be committed.")
+    ] = Path("runs/paper"),
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Every run's progress.")] = False,
+) -> None:
+    """Train and measure what is not on record yet; a second call does only what is missing.
+
+    Example: selfview paper run table5 --datasets fsdd --budget smoke
+    """
+    from selfview.paper.overview import duration, runs
+    from selfview.paper.plan import jobs_of, names_of, parse_shard
+    from selfview.paper.plan import shard as part_of
+
+    number, count = _checked(parse_shard, shard)
+    choice = _choice(budget, datasets, methods, seeds)
+    names = _checked(names_of, what)
+    folder = _folder(out, budget)
+    jobs = part_of(_checked(jobs_of, names, choice), number, count)
+    if not jobs:
+        raise typer.BadParameter("no run of WHAT is on these datasets and of these methods")
+
+    def say(line: str) -> None:
+        typer.echo(line, err=True)
+
+    about = duration(sum(job.seconds for job in jobs))
+    say(f"{runs(len(jobs))}, about {about} on one core if none were done; records go to {folder}")
+    from selfview.paper.running import run as run_jobs
+
+    outcome = run_jobs(jobs, folder, work, budget=budget, say=say, verbose=int(verbose))
+    say(
+        f"{outcome.done} done now, {outcome.before} before, {outcome.failed} failed"
+        + (f", {outcome.busy} with another process" if outcome.busy else "")
+    )
+    for reason in outcome.unavailable:
+        typer.echo(f"selfview: {reason}", err=True)
+    if outcome.failed or outcome.unavailable:
+        raise typer.Exit(1)
+
+
+@app.command("show")
+def show(
+    what: What,
+    budget: BudgetName = "laptop",
+    datasets: Datasets = None,
+    methods: Methods = None,
+    seeds: Seeds = None,
+    out: Out = None,
+    formats: Annotated[
+        str, typer.Option("--format", help="Files to write, of txt, md, csv, tex, png, svg.")
+    ] = "txt,md,csv,tex,png,svg",
+) -> None:
+    """Render tables and figures from the records, beside the paper's numbers. Trains nothing.
+
+    Files go to the folder of the records; 'all' also writes its README.md.
+
+    Example: selfview paper show table2 --budget laptop
+    """
+    from selfview.paper.page import render
+    from selfview.paper.plan import names_of
+
+    choice = _choice(budget, datasets, methods, seeds)
+    kinds = [kind.strip() for kind in formats.split(",") if kind.strip()]
+    known = ("txt", "md", "csv", "tex", "png", "svg")
+    if unknown := [kind for kind in kinds if kind not in known]:
+        raise typer.BadParameter(
+            f"{unknown[0]!r} is not of {', '.join(known)}", param_hint="--format"
+        )
+    names = _checked(names_of, what)
+    folder = _folder(out, budget)
+    page = render(names, choice, folder, kinds, whole="all" in what.split(","))
+    for problem in page.problems:
+        typer.echo(f"selfview: {problem}", err=True)
+    page.show()
+    typer.echo(f"{len(page.files)} files are in {folder}", err=True)
+
+
+def _choice(budget: str, datasets: str | None, methods: str | None, seeds: str | None) -> "Choice":
+    from selfview.paper.budgets import budget_of
+    from selfview.paper.plan import Choice, parse_seeds
+
+    choice = Choice(
+        _checked(budget_of, budget), _names(datasets), _names(methods), _checked(parse_seeds, seeds)
+    )
+    _checked(choice.check)
+    return choice
+
+
+def _names(text: str | None) -> list[str] | None:
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _folder(out: Path | None, budget: str) -> Path:
+    """Where records are: what is committed is of the laptop's budget."""
+    return out or Path("results" if budget == "laptop" else f"runs/{budget}")
+
+
+def _checked(function: Any, *arguments: Any) -> Any:
+    """The function's answer; an input error is a wrong call, with exit code 2."""
+    from selfview.errors import InputError
+
+    try:
+        return function(*arguments)
+    except InputError as error:
+        raise typer.BadParameter(str(error)) from error

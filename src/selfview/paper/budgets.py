@@ -1,0 +1,113 @@
+"""How much is run: epochs, rows, seeds and sweep points for each dataset, to fit a time."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from selfview.errors import InputError
+
+
+@dataclass(frozen=True)
+class Effort:
+    """What is spent on one dataset."""
+
+    epochs: int
+    seeds: int
+    rows: int | None = None  # None: all; a sample is the same for every method and seed
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What is spent on the whole.
+
+    `shares` are of the dataset's epochs, for methods whose epoch costs many times that of the
+    others. `fit_rows` is the sample that LLE and Isomap are fitted to on larger data.
+    """
+
+    name: str
+    about: str
+    efforts: Mapping[str, Effort]
+    prototypes: tuple[int, ...]  # the k of figure 5
+    lengths: int  # how many of the epsilons of figure 6
+    sweeps: tuple[str, ...]  # datasets of figures 5 and 6
+    sweep_seeds: int
+    ablations: tuple[str, ...]  # datasets of tables 5 and 6
+    fit_rows: int | None
+    timing: Effort  # of table 1
+    constant_factor: int = 1  # epochs of figure 7 over those of the others
+    shares: Mapping[str, float] = field(default_factory=dict)
+
+    def effort(self, dataset: str) -> Effort:
+        """What is spent on a dataset; on one that isn't the paper's, as on FSDD."""
+        return self.efforts.get(dataset, self.efforts["fsdd"])
+
+    def epochs(self, dataset: str, method: str) -> int:
+        """Epochs of a method that learns by steps."""
+        return max(1, math.ceil(self.effort(dataset).epochs * self.shares.get(method, 1.0)))
+
+    def sample_rows(self, dataset: str, rows: int) -> int | None:
+        """Rows that LLE and Isomap are fitted to, or None for all there are."""
+        used = min(rows, self.effort(dataset).rows or rows)
+        return self.fit_rows if self.fit_rows is not None and self.fit_rows < used else None
+
+
+_EVERY = ("mnist", "fashion-mnist", "reuters", "20news", "fsdd", "msi")
+
+SMOKE = Budget(
+    "smoke",
+    "seconds a run: shows that everything works, and nothing else",
+    efforts=dict.fromkeys(_EVERY, Effort(epochs=2, seeds=1, rows=240)),
+    prototypes=(50, 100),
+    lengths=2,
+    sweeps=_EVERY,
+    sweep_seeds=1,
+    ablations=_EVERY,
+    fit_rows=None,
+    timing=Effort(epochs=2, seeds=1, rows=240),
+)
+
+LAPTOP = Budget(
+    "laptop",
+    "about six hours on two cores with AVX2, one process on each",
+    # About 800 steps of 256 rows for the perceptrons, 160 for the convolutions, whose
+    # step costs several times as much.
+    efforts={
+        "mnist": Effort(epochs=5, seeds=1, rows=8_000),
+        "fashion-mnist": Effort(epochs=5, seeds=1, rows=8_000),
+        "reuters": Effort(epochs=20, seeds=3),
+        "20news": Effort(epochs=12, seeds=3),
+        "fsdd": Effort(epochs=72, seeds=3),
+        "msi": Effort(epochs=14, seeds=3, rows=15_000),
+    },
+    prototypes=(50, 100, 200, 500, 1000),
+    lengths=5,
+    sweeps=("reuters", "fsdd"),
+    sweep_seeds=1,
+    ablations=("reuters", "fsdd"),
+    fit_rows=5_000,
+    timing=Effort(epochs=4, seeds=1, rows=2_560),
+    shares={"cpc": 0.25},
+)
+
+PAPER = Budget(
+    "paper",
+    "as printed: 5,000 epochs, five seeds, all rows; days, and better on a GPU",
+    efforts=dict.fromkeys(_EVERY, Effort(epochs=5000, seeds=5)),
+    prototypes=(50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000),
+    lengths=5,
+    sweeps=_EVERY,
+    sweep_seeds=5,
+    ablations=_EVERY,
+    fit_rows=None,
+    timing=Effort(epochs=10, seeds=1),
+    constant_factor=2,
+)
+
+BUDGETS = {budget.name: budget for budget in (SMOKE, LAPTOP, PAPER)}
+
+
+def budget_of(name: str) -> Budget:
+    """The budget of that name, or an error that lists them."""
+    if name not in BUDGETS:
+        raise InputError(f"no budget is called {name!r}; there are {', '.join(BUDGETS)}")
+    return BUDGETS[name]

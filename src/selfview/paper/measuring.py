@@ -1,0 +1,151 @@
+"""The second stage: numbers, and small arrays for figures, out of embeddings.
+
+Every measure carries a version. A record whose measure has an older one is measured again from
+the embedding that was kept, and never trained again.
+"""
+
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from selfview.errors import InputError
+from selfview.evaluation import evaluate
+from selfview.evaluation.neighbourhood import subsample, tsne_layout
+from selfview.paper.arrays import Arrays, write_arrays
+from selfview.paper.metrics import ARRAY_MEASURES, VERSIONS
+from selfview.paper.provenance import commit
+from selfview.paper.records import Shelf, plain
+from selfview.paper.samples import Sample
+from selfview.paper.training import EMBEDDING, LOGITS
+
+LAYOUT_ROWS = 3_000  # points of a picture
+TEMPERATURES = tuple(round(0.05 * i, 2) for i in range(2, 61))  # 0.1 to 3
+SHOWN = (0.1, 0.3, 0.5, 0.7, 1.0)  # temperatures of figure 2
+ITERATIONS = 10
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a measure may look at."""
+
+    folder: Path  # of the fit
+    about: Mapping[str, Any]  # what training left
+    sample: Sample
+    method: str
+    seed: int
+
+    @property
+    def embedding(self) -> Any:
+        """The embedding; raw features are the rows themselves."""
+        if self.method != "raw":
+            return np.load(self.folder / EMBEDDING)
+        X = self.sample.X
+        return X.reshape(len(X), -1) if X.ndim > 2 else X
+
+
+def _evaluated(name: str) -> Callable[[Subject], dict[str, Any]]:
+    def take(subject: Subject) -> dict[str, Any]:
+        sample = subject.sample
+        kind: Any = "continuous" if sample.y.ndim == 2 else "classes"
+        return evaluate(
+            subject.embedding,
+            sample.y,
+            split=sample.split,
+            measures=[name],
+            random_state=subject.seed,
+            target=kind,
+        )
+
+    return take
+
+
+def _cost(subject: Subject) -> dict[str, Any]:
+    return {
+        "n_parameters": subject.about["resolved"].get("n_parameters"),
+        "epoch_seconds": subject.about.get("epoch_seconds"),
+        "rows": subject.about["data"]["rows"],
+    }
+
+
+def _layout(subject: Subject) -> Arrays:
+    """A t-SNE of the embedding, with the labels of its points."""
+    sample = subject.sample
+    rows = np.sort(subsample(len(sample.y), LAYOUT_ROWS, 0))
+    Z = subject.embedding[rows]
+    dense = np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=np.float64)
+    # In an order without a meaning: equal points fall where their number says.
+    order = np.random.default_rng(0).permutation(len(rows))
+    points = np.empty((len(rows), 2), np.float32)
+    points[order] = tsne_layout(dense[order], subject.seed)
+    columns = {
+        f"further.{name}": np.asarray(column)[rows]
+        for name, column in sample.further.items()
+        if np.asarray(column).ndim == 1
+    }
+    classes = np.array(sample.classes or [str(c) for c in np.unique(sample.y)])
+    return {"points": points, "labels": np.asarray(sample.y)[rows], "classes": classes, **columns}
+
+
+def _transport(subject: Subject) -> Arrays:
+    """Entropies of the targets over the temperature, and one prediction with its targets."""
+    import torch
+
+    from selfview.targets import entropy, sinkhorn
+
+    path = subject.folder / LOGITS
+    if not path.exists():
+        raise InputError("only our own method makes predictions")
+    logits = torch.from_numpy(np.load(path)).double()
+    p = torch.softmax(logits, dim=1)
+    entropies = [entropy(sinkhorn(logits, t, ITERATIONS)).item() for t in TEMPERATURES]
+    spread = torch.special.entr(p).sum(1)
+    row = int(spread.argsort()[len(spread) // 2])  # a prediction of median entropy
+    targets = [sinkhorn(logits, t, ITERATIONS)[row].numpy() for t in SHOWN]
+    return {
+        "temperatures": np.array(TEMPERATURES),
+        "target_entropies": np.array(entropies),
+        "prediction_entropy": np.array(entropy(p).item()),
+        "prediction": p[row].numpy().astype(np.float32),
+        "shown": np.array(SHOWN),
+        "targets": np.stack(targets).astype(np.float32),
+    }
+
+
+# Each has a version among `metrics.VERSIONS`, to be raised when its numbers change.
+MEASURES: dict[str, Callable[[Subject], dict[str, Any]]] = {
+    "cost": _cost,
+    **{name: _evaluated(name) for name in ("linear", "graph", "mine", "clustering", "regression")},
+    "layout": _layout,
+    "transport": _transport,
+}
+
+
+def take(name: str, subject: Subject, shelf: Shelf, key: str) -> dict[str, Any]:
+    """A score: values, version and seconds, or what went wrong. Arrays go to their own file."""
+    start = time.monotonic()
+    score: dict[str, Any] = {"version": VERSIONS[name], "commit": commit()}
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            found = MEASURES[name](subject)
+        except Exception as error:  # a failed measure must not lose the training
+            return {**score, "values": {}, "error": told(error)}
+    if name in ARRAY_MEASURES:
+        write_arrays(shelf.array_path(key, name), found)
+        found = {}
+    notes = list(dict.fromkeys(" ".join(str(w.message).split()) for w in caught))
+    score |= {"values": plain(found), "seconds": round(time.monotonic() - start, 3)}
+    return score | ({"notes": notes} if notes else {})
+
+
+def told(error: Exception) -> str:
+    """An error in one line."""
+    from selfview.errors import SelfViewError
+
+    text = " ".join(str(error).split())
+    return text if isinstance(error, SelfViewError) else f"{type(error).__name__}: {text}"

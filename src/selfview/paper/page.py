@@ -1,0 +1,254 @@
+"""The last stage: renders of tables and figures from records, and the page of all of them."""
+
+import io
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from selfview.paper import figures, formats
+from selfview.paper.grid import TITLES
+from selfview.paper.metrics import METRICS
+from selfview.paper.overview import duration, runs
+from selfview.paper.plan import Choice, jobs_of, missing
+from selfview.paper.reading import findings
+from selfview.paper.records import Shelf, read_shelf, write_file
+from selfview.paper.results import Table, tabulate
+from selfview.paper.subjects import KNOWN
+
+PAGE, OWN_WORDS = "README.md", "reading.md"
+WRITERS = {
+    "txt": formats.text,
+    "md": formats.markdown,
+    "csv": formats.comma_separated,
+    "tex": formats.latex,
+}
+
+
+@dataclass
+class Page:
+    """What was rendered: tables for the terminal, lines for it, and the files written."""
+
+    shown: list[tuple[str, Table | None, list[str]]] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)
+    problems: tuple[str, ...] = ()
+
+    def show(self) -> None:
+        """Print everything to standard output, with the paper's colours on a terminal."""
+        from rich.console import Console
+        from rich.markup import escape
+
+        console = Console()
+        if not console.is_terminal:
+            console = Console(width=400, highlight=False)
+        for title, table, lines in self.shown:
+            console.print(f"[bold]{escape(title)}[/bold]")
+            if table is not None and console.is_terminal:
+                console.print(_drawn(table))
+            elif table is not None:
+                console.print(formats.text(table), markup=False, soft_wrap=True, end="")
+            for line in lines:
+                console.print(line, markup=False, soft_wrap=True)
+            console.print()
+
+
+def _drawn(table: Table) -> Any:
+    """A table for the terminal: places in the paper's colours too."""
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    styles = {1: "bold black on yellow", 2: "black on grey70", 3: "white on orange4"}
+    drawn = Drawn(box=None, pad_edge=False, header_style="bold")
+    drawn.add_column("")
+    for j in range(len(table.columns)):
+        drawn.add_column(formats.heading(table, j), justify="right")
+    for i, row in enumerate(table.rows):
+        cells = []
+        for j, column in enumerate(table.columns):
+            cell, decimals = table.cells[i][j], METRICS[column.metric].decimals
+            mine = formats.ours(cell, decimals, formats.signed)
+            text = Text.assemble((mine, styles.get(cell.place or 0, "")))
+            if table.piece.is_table:
+                text.append(f" | {formats.theirs(cell, decimals, formats.signed)}", "dim")
+            cells.append(text)
+        drawn.add_row(row.title, *cells)
+    return drawn
+
+
+def render(
+    names: Sequence[str], choice: Choice, folder: Path, kinds: Sequence[str], whole: bool = False
+) -> Page:
+    """Render tables and figures from the records of a folder into files of it."""
+    shelf = read_shelf(folder)
+    page = Page(problems=shelf.problems)
+    tables = {}
+    for name in names:
+        piece = choice.piece(name)
+        title = f"{name}: {piece.title} (budget {choice.budget.name})"
+        if piece.arrays is None:
+            table = tables[name] = tabulate(name, choice, shelf)
+            lines = [*formats.notes(table), *gaps(name, choice, shelf)]
+            page.shown.append((title, table, lines))
+            _write_table(page, folder, table, kinds)
+        else:
+            page.shown.append((title, None, gaps(name, choice, shelf)))
+        if not piece.is_table:
+            _write_figure(page, folder, name, choice, shelf, kinds)
+    if whole:
+        text = document(names, choice, shelf, tables, folder)
+        _write(page, folder / PAGE, text.encode())
+    return page
+
+
+def _write(page: Page, path: Path, data: bytes) -> None:
+    write_file(path, data)
+    page.files.append(path)
+
+
+def _write_table(page: Page, folder: Path, table: Table, kinds: Sequence[str]) -> None:
+    for kind in kinds:
+        if kind in WRITERS:
+            path = folder / "tables" / f"{table.piece.name}.{kind}"
+            _write(page, path, WRITERS[kind](table).encode())
+
+
+def _write_figure(
+    page: Page, folder: Path, name: str, choice: Choice, shelf: Shelf, kinds: Sequence[str]
+) -> None:
+    pictures = [kind for kind in kinds if kind in ("png", "svg")]
+    figure = figures.draw(name, choice, shelf) if pictures else None
+    for kind in pictures:
+        path = folder / "figures" / f"{name}.{kind}"
+        if figure is None:
+            path.unlink(missing_ok=True)  # of records that are no longer there
+            continue
+        _write(page, path, picture(figure, kind))
+
+
+def picture(figure: Any, kind: str) -> bytes:
+    """A figure's file; the same bytes for the same records."""
+    import matplotlib as mpl
+
+    buffer = io.BytesIO()
+    metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+    with mpl.rc_context({"svg.hashsalt": "selfview"}):
+        figure.savefig(buffer, format=kind, metadata=metadata)
+    return buffer.getvalue()
+
+
+def gaps(name: str, choice: Choice, shelf: Shelf) -> list[str]:
+    """What is missing of a table or figure, and the command that fills it."""
+    lacking: Counter[str] = Counter()
+    for job in jobs_of([name], choice):
+        record = shelf.records.get(job.fit.key)
+        if missing(job, shelf) and not (record is not None and record.error):
+            lacking[job.fit.dataset] += 1
+    budget = choice.budget.name
+    return [
+        f"missing: {runs(count)} on {dataset}; "
+        f"selfview paper run {name} --datasets {dataset} --budget {budget}"
+        for dataset, count in lacking.items()
+    ]
+
+
+def document(
+    names: Sequence[str], choice: Choice, shelf: Shelf, tables: dict[str, Table], folder: Path
+) -> str:
+    """The page of all tables and figures."""
+    budget = choice.budget
+    parts = [
+        "# Results",
+        "Made by `selfview paper show all` from the records in this folder; not edited by hand. "
+        "Ours stands beside the paper's number in every cell. "
+        f"Budget `{budget.name}`: {budget.about}. "
+        "The paper trains 5,000 epochs with five seeds on a GPU.",
+        _efforts(choice),
+        "## Reading",
+        *_reading(tables, choice, shelf),
+    ]
+    if (folder / OWN_WORDS).is_file():
+        parts.append((folder / OWN_WORDS).read_text(encoding="utf-8", errors="replace").strip())
+    parts += ["## Tables and figures", formats.LEGEND]
+    for name in names:
+        parts.append(f"### {_label(name)}. {TITLES[name]}")
+        if not name.startswith("table") and (folder / "figures" / f"{name}.png").is_file():
+            parts.append(f"![{TITLES[name]}](figures/{name}.png)")
+        lines = gaps(name, choice, shelf)
+        if name in tables:
+            parts.append(formats.markdown(tables[name]).rstrip())
+            lines = [*formats.notes(tables[name]), *lines]
+        if lines:
+            parts.append("\n".join(f"- {line}" for line in lines))
+    parts += ["## Where the numbers come from", *_origin(names, choice, shelf)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _label(name: str) -> str:
+    return name.replace("table", "Table ").replace("fig", "Figure ")
+
+
+def _efforts(choice: Choice) -> str:
+    budget = choice.budget
+    lines = ["| dataset | epochs | rows | seeds | note |", "|---|---:|---:|---:|---|"]
+    for name in choice.datasets or budget.efforts:
+        effort, subject = budget.effort(name), KNOWN[name]
+        rows = min(effort.rows or subject.rows, subject.rows)
+        seeds = len(choice.seeds) if choice.seeds is not None else effort.seeds
+        of = f" of {subject.rows:,}" if rows < subject.rows else ""
+        lines.append(
+            f"| {subject.title} | {effort.epochs:,} | {rows:,}{of} | {seeds} | {subject.note} |"
+        )
+    text = "\n".join(lines)
+    for method, share in budget.shares.items():
+        text += (
+            f"\n\n{method.upper()} gets {share:g} of the epochs: its epoch costs many times more."
+        )
+    if budget.fit_rows is not None:
+        text += (
+            f"\n\nLLE and Isomap are fitted to {budget.fit_rows:,} rows where there are more, and "
+            "the others are placed by their neighbours."
+        )
+    if not budget.sweep_seeds > 1:
+        text += "\n\nThe sweeps of figures 5 and 6 have one seed."
+    return text
+
+
+def _reading(tables: dict[str, Table], choice: Choice, shelf: Shelf) -> list[str]:
+    found = findings(tables, choice, shelf)
+    if not found:
+        return ["Nothing can be said yet: too little is on record."]
+    judged = [finding for finding in found if finding.agrees is not None]
+    agreeing = sum(bool(finding.agrees) for finding in judged)
+    parts = [f"{agreeing} of {len(judged)} statements that can be checked hold as in the paper."]
+    titles = {True: "What reproduces", False: "What does not", None: "What the paper leaves out"}
+    for agrees, title in titles.items():
+        lines = [f"- {finding.text}" for finding in found if finding.agrees is agrees]
+        parts += [f"**{title}**", "\n".join(lines)] if lines else []
+    return parts
+
+
+def _origin(names: Sequence[str], choice: Choice, shelf: Shelf) -> list[str]:
+    """Commits, machines, time spent and failures of the records that are shown."""
+    keys = [job.fit.key for job in jobs_of(names, choice)]
+    records = [shelf.records[key] for key in keys if key in shelf.records]
+    commits = Counter(str(r.provenance.get("commit", "unknown")) for r in records)
+    machines = Counter(_machine(r.provenance.get("machine", {})) for r in records)
+    spent = sum(float(r.seconds or 0.0) for r in records)
+    failed = sum(bool(r.error) for r in records)
+    lines = [
+        f"{len(records)} of {len(keys)} runs are on record, {failed} of them failed; training took "
+        f"{duration(spent)} in all.",
+        "Commits: " + ", ".join(f"{name} ({count})" for name, count in commits.items()) + ".",
+        "Machines: " + "; ".join(f"{name} ({count})" for name, count in machines.items()) + ".",
+        "Every record in `records.jsonl` holds the parameters, seed, epochs, scores, history "
+        "(thinned to 24 epochs), health, seconds, commit, versions and machine of its run.",
+    ]
+    return lines if records else lines[:1]
+
+
+def _machine(about: Any) -> str:
+    if not isinstance(about, dict):
+        return "unknown"
+    flags = " ".join(map(str, about.get("flags") or []))
+    return f"{about.get('cpu', 'unknown')}, {about.get('threads')} threads, {flags}".rstrip(", ")

@@ -1,0 +1,175 @@
+"""What the records say of the paper's claims, in sentences that are made from the numbers."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+
+from selfview.paper.figures import crossing, panels
+from selfview.paper.plan import Choice
+from selfview.paper.records import Shelf
+from selfview.paper.results import Cell, Table
+from selfview.paper.subjects import KNOWN
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A sentence, and whether it agrees with the paper; None where the paper says nothing."""
+
+    agrees: bool | None
+    text: str
+
+
+def findings(tables: Mapping[str, Table], choice: Choice, shelf: Shelf) -> list[Finding]:
+    """All that can be said from what is on record."""
+    found = []
+    for name, metric, title in (
+        ("table2", "linear", "linear accuracy"),
+        ("table2", "graph", "graph accuracy"),
+        ("table3", "mine", "MINE"),
+        ("table4", "acc", "k-means accuracy"),
+        ("table4", "rss", "residuals (RSS)"),
+    ):
+        if name in tables:
+            found += _first_places(tables[name], metric, title)
+    if "table2" in tables:
+        found += _reached(tables["table2"])
+        found += _beside_raw(tables["table2"])
+    if "table5" in tables:
+        found += _order(tables["table5"], ("NP", "RP", "VAT"), "Views")
+    if "table6" in tables:
+        found += _order(tables["table6"], ("CL-BN", "EN-CL BN"), "Batch norm")
+    return found + _temperature(choice, shelf)
+
+
+def _number(cell: Cell | None, decimals: int = 1) -> str:
+    assert cell is not None
+    assert cell.mean is not None
+    deviation = "" if cell.deviation is None else f" ± {cell.deviation:.{decimals}f}"
+    return f"{cell.mean:.{decimals}f}{deviation}"
+
+
+def _first_places(table: Table, metric: str, title: str) -> list[Finding]:
+    """The place of ours among the paper's methods, here and there.
+
+    It agrees if it is the same, or the next one without a clear difference.
+    """
+    found = []
+    for column in table.columns:
+        cell = table.cell("Ours", column.dataset, column.metric)
+        if column.metric != metric or cell is None or cell.rank is None:
+            continue
+        j = table.columns.index(column)
+        rivals = sum(c.rank is not None for c in table.column(j))
+        if rivals < 3:
+            continue
+        where = KNOWN[column.dataset].title
+        off = abs(cell.rank - (cell.printed_rank or 0))
+        found.append(
+            Finding(
+                off == 0 or (off == 1 and not cell.disagrees),
+                f"{title}, {where}: ours (the paper's recipe) is number {cell.rank} of the "
+                f"{rivals} methods on record; in the paper it is number {cell.printed_rank}.",
+            )
+        )
+    return found
+
+
+def _reached(table: Table) -> list[Finding]:
+    """Does ours reach the paper's linear accuracy, less its deviation?"""
+    found = []
+    for column in table.columns:
+        for row in ("Ours (paper's recipe)", "Ours (our default)"):
+            cell = table.cell(row, column.dataset, "linear")
+            paper = table.cell("Ours (paper's recipe)", column.dataset, "linear")
+            if column.metric != "linear" or cell is None or cell.mean is None:
+                continue
+            if paper is None or paper.printed is None:
+                continue
+            printed = paper.printed
+            low = printed.mean - (printed.deviation or 0.0)
+            found.append(
+                Finding(
+                    cell.mean >= low,
+                    f"{row} on {KNOWN[column.dataset].title}: {_number(cell)} in the linear probe; "
+                    f"the paper prints {printed.mean:.1f} ± {printed.deviation:.1f} "
+                    "after 5,000 epochs.",
+                )
+            )
+    return found
+
+
+def _beside_raw(table: Table) -> list[Finding]:
+    """Raw features are no method of the paper: where they win, that is said."""
+    found = []
+    for column in table.columns:
+        if column.metric != "linear":
+            continue
+        raw = table.cell("raw features", column.dataset, "linear")
+        ours = table.cell("Ours (our default)", column.dataset, "linear")
+        if raw is None or ours is None or raw.mean is None or ours.mean is None:
+            continue
+        better = "beat" if raw.mean > ours.mean else "don't beat"
+        found.append(
+            Finding(
+                None,
+                f"Raw features {better} our ten numbers in the linear probe on "
+                f"{KNOWN[column.dataset].title}: {_number(raw)} against {_number(ours)}.",
+            )
+        )
+    return found
+
+
+def _order(table: Table, rows: tuple[str, ...], title: str) -> list[Finding]:
+    """Do rows stand in the order of the paper, where the paper's differences are clear?"""
+    found = []
+    for column in table.columns:
+        cells = [table.cell(row, column.dataset, column.metric) for row in rows]
+        known = [c for c in cells if c is not None and c.mean is not None and c.printed is not None]
+        pairs = [(a, b) for a, b in pairwise(known) if _apart(a, b)]
+        if len(known) < len(rows) or not pairs:
+            continue
+        same = all(_rises(a, b) for a, b in pairs)
+        numbers = ", ".join(f"{row} {_number(c)}" for row, c in zip(rows, known, strict=True))
+        theirs = ", ".join(f"{c.printed.mean:.1f}" for c in known if c.printed is not None)
+        where = KNOWN[column.dataset].title
+        found.append(Finding(same, f"{title} on {where}: {numbers} (the paper: {theirs})."))
+    return found
+
+
+def _apart(a: Cell, b: Cell) -> bool:
+    """Does the paper tell two cells apart by more than its deviations?"""
+    if a.printed is None or b.printed is None:
+        return False
+    noise = (a.printed.deviation or 0.0) + (b.printed.deviation or 0.0)
+    return abs(a.printed.mean - b.printed.mean) > noise
+
+
+def _rises(a: Cell, b: Cell) -> bool:
+    """Are two cells in the same order here as in the paper?"""
+    if a.mean is None or b.mean is None or a.printed is None or b.printed is None:
+        return False
+    return (b.mean - a.mean) * (b.printed.mean - a.printed.mean) > 0
+
+
+def _temperature(choice: Choice, shelf: Shelf) -> list[Finding]:
+    """Figure 3: entropy rises with the temperature and passes that of the predictions near 1."""
+    found = []
+    for dataset, _, arrays in panels("fig3", choice, shelf):
+        if arrays is None:
+            continue
+        x, y = arrays["temperatures"], arrays["target_entropies"]
+        level = float(arrays["prediction_entropy"])
+        monotone = bool(np.all(np.diff(y) > 0))
+        where = crossing(x, y, level)
+        at = "nowhere" if where is None else f"at temperature {where:.2f}"
+        rises = "rises" if monotone else "doesn't always rise"
+        found.append(
+            Finding(
+                monotone and where is not None and abs(where - 1) < 0.25,
+                f"Entropy of the targets on {KNOWN[dataset].title} {rises} with the temperature "
+                f"and passes that of the predictions {at} (the paper: about 1).",
+            )
+        )
+    return found

@@ -1,0 +1,202 @@
+"""From records to the cells of a table: mean and deviation, places, and what is missing."""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from selfview.paper.grid import Column, Fit, Piece, Row
+from selfview.paper.metrics import METRICS, VERSIONS, Metric
+from selfview.paper.plan import Choice
+from selfview.paper.printed import PRINTED, Printed
+from selfview.paper.records import Record, Shelf
+
+MARKED = ("table2", "table3", "table4")  # tables whose best three cells the paper marks
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A place of a table: our number, the paper's, and how they stand."""
+
+    mean: float | None = None  # in the metric's unit of display
+    deviation: float | None = None  # sample standard deviation over seeds; None for one seed
+    n: int = 0
+    expected: int = 0
+    variant: str = ""  # which of the row's variants is shown, if it has several
+    errors: tuple[str, ...] = ()
+    outdated: bool = False  # measured by an older version of the measure
+    epsilon: float | None = None
+    printed: Printed | None = None
+    not_applicable: bool = False  # the paper has the cell, and says N/A in it
+    ratio: float | None = None  # to the first row, where the table shows it
+    printed_ratio: float | None = None
+    place: int | None = None  # 1 to 3 of its column
+    rank: int | None = None  # among the rows that the paper has too
+    printed_rank: int | None = None
+    disagrees: bool = False  # with the paper's ranking, by more than the deviations
+
+    @property
+    def complete(self) -> bool:
+        return self.n == self.expected
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table or sweep with its cells: cells[i][j] is row i, column j."""
+
+    piece: Piece
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    cells: tuple[tuple[Cell, ...], ...]
+
+    def column(self, number: int) -> list[Cell]:
+        """The cells of a column from top to bottom."""
+        return [row[number] for row in self.cells]
+
+    def cell(self, row: str, dataset: str, metric: str) -> Cell | None:
+        """The cell of a row of that title or printed name."""
+        for i, each in enumerate(self.rows):
+            for j, column in enumerate(self.columns):
+                at = (column.dataset, column.metric)
+                if row in (each.title, each.printed) and at == (dataset, metric):
+                    return self.cells[i][j]
+        return None
+
+
+def tabulate(name: str, choice: Choice, shelf: Shelf) -> Table:
+    """A table or sweep from what is on record."""
+    piece = choice.piece(name)
+    rows, columns = choice.rows(piece), choice.columns(piece)
+    cells = [[_cell(piece, row, c, choice, shelf) for c in columns] for row in rows]
+    for j, column in enumerate(columns):
+        in_column = [row[j] for row in cells]
+        # Costs are no contest: table 1 has ratios instead of places.
+        ranked = (
+            _with_ratios(in_column)
+            if name == "table1"
+            else _ranked(in_column, METRICS[column.metric], name in MARKED)
+        )
+        for row_cells, cell in zip(cells, ranked, strict=True):
+            row_cells[j] = cell
+    return Table(piece, tuple(rows), tuple(columns), tuple(map(tuple, cells)))
+
+
+def _cell(piece: Piece, row: Row, column: Column, choice: Choice, shelf: Shelf) -> Cell:
+    metric = METRICS[column.metric]
+    variants = []
+    for fits in choice.fits(piece, row, column.dataset):
+        name = _variant(fits[0]) if len(row.variants) > 1 else ""
+        variants.append(_summary(fits, metric, shelf, name))
+    sign = 1 if metric.more_is_better else -1
+    # The better variant, as the paper reports it; one with all its seeds before one without.
+    best = max(
+        variants,
+        key=lambda c: (c.mean is not None, c.complete, sign * (c.mean or 0.0)),
+    )
+    errors = tuple(dict.fromkeys(e for variant in variants for e in variant.errors))
+    numbers = PRINTED.get(piece.name, {})
+    at = (row.printed or "", column.printed or "", column.metric)
+    absent = at not in numbers and any(at[1:] == other[1:] for other in numbers)
+    return replace(
+        best,
+        printed=numbers.get(at),
+        not_applicable=absent and row.printed is not None,
+        errors=errors,
+    )
+
+
+def _variant(fit: Fit) -> str:
+    return ", ".join(
+        {"batch_norm": "BN" if value else "no BN"}.get(name, f"{name}={value}")
+        for name, value in fit.settings
+    )
+
+
+def _summary(fits: Sequence[Fit], metric: Metric, shelf: Shelf, variant: str) -> Cell:
+    records = [shelf.records[fit.key] for fit in fits if fit.key in shelf.records]
+    values = [
+        value for r in records if (value := r.value(metric.measure, metric.value)) is not None
+    ]
+    version = VERSIONS[metric.measure]
+    outdated = any(r.scores.get(metric.measure, {}).get("version") != version for r in records)
+    scaled = [value * metric.factor for value in values]
+    return Cell(
+        mean=statistics.fmean(scaled) if scaled else None,
+        deviation=statistics.stdev(scaled) if len(scaled) > 1 else None,
+        n=len(scaled),
+        expected=len(fits),
+        variant=variant,
+        errors=tuple(dict.fromkeys(filter(None, (_error(r, metric) for r in records)))),
+        outdated=bool(scaled) and outdated,
+        epsilon=next((e for r in records if (e := _epsilon(r)) is not None), None),
+    )
+
+
+def _error(record: Record, metric: Metric) -> str:
+    return record.error or str(record.scores.get(metric.measure, {}).get("error", ""))
+
+
+def _epsilon(record: Record) -> float | None:
+    value = record.resolved.get("epsilon")
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _ranked(cells: Sequence[Cell], metric: Metric, marked: bool) -> list[Cell]:
+    """The cells of a column with their places, and those that disagree with the paper found."""
+    sign = -1 if metric.more_is_better else 1
+
+    def shown(value: float) -> float:
+        return sign * round(value, metric.decimals)
+
+    # As in the paper, equal numbers share a place, and the next one takes the next.
+    order = sorted({shown(cell.mean) for cell in cells if cell.mean is not None})
+    both = [c for c in cells if c.mean is not None and c.printed is not None]
+    ours = sorted(shown(c.mean) for c in both if c.mean is not None)
+    theirs = sorted(sign * c.printed.mean for c in both if c.printed is not None)
+    ranked = []
+    for cell in cells:
+        if cell.mean is None:
+            ranked.append(cell)
+            continue
+        place = order.index(shown(cell.mean)) + 1
+        changes: dict[str, object] = {"place": place if marked and place <= 3 else None}
+        if cell.printed is not None:
+            changes |= {
+                "rank": ours.index(shown(cell.mean)) + 1,
+                "printed_rank": theirs.index(sign * cell.printed.mean) + 1,
+                "disagrees": any(_inverted(cell, other) for other in both),
+            }
+        ranked.append(replace(cell, **changes))  # type: ignore[arg-type]
+    return ranked
+
+
+def _inverted(one: Cell, other: Cell) -> bool:
+    """Do two cells stand in one order here and in the other in the paper, both clearly so?
+
+    Clearly is by more than the sum of the deviations; for one seed the paper's serves.
+    """
+    if one.mean is None or other.mean is None or one.printed is None or other.printed is None:
+        return False
+    here, there = one.mean - other.mean, one.printed.mean - other.printed.mean
+    printed_noise = (one.printed.deviation or 0.0) + (other.printed.deviation or 0.0)
+    known = one.deviation is not None and other.deviation is not None
+    noise = (one.deviation or 0.0) + (other.deviation or 0.0) if known else printed_noise
+    return here * there < 0 and abs(here) > noise and abs(there) > printed_noise
+
+
+def _with_ratios(cells: Sequence[Cell]) -> list[Cell]:
+    """Ratios to the first row: seconds of other machines compare in no other way."""
+    first = cells[0] if cells else Cell()
+
+    def ratio(value: float | None, base: float | None) -> float | None:
+        return value / base if value is not None and base and math.isfinite(value) else None
+
+    base = None if first.printed is None else first.printed.mean
+    return [
+        replace(
+            cell,
+            ratio=ratio(cell.mean, first.mean),
+            printed_ratio=ratio(None if cell.printed is None else cell.printed.mean, base),
+        )
+        for cell in cells
+    ]

@@ -1,0 +1,184 @@
+"""The first stage: a fit to its embedding, kept in a work folder with all that training knows.
+
+| file in WORK/KEY | what |
+|---|---|
+| embedding.npy | the embedding of all rows |
+| logits.npy | of our method: logits of 2,048 rows, for figures 2 and 3 |
+| fit.json | parameters, history, health, seconds, provenance; written last |
+| checkpoint/ | while training |
+"""
+
+import contextlib
+import io
+import json
+import shutil
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from selfview.checkpoint import CheckpointError, write_bytes
+from selfview.devices import resolve_device, resolve_precision
+from selfview.errors import FileFormatError
+from selfview.paper.grid import COMPONENTS, Fit
+from selfview.paper.methods import METHODS
+from selfview.paper.provenance import provenance
+from selfview.paper.records import plain
+from selfview.paper.samples import Sample
+
+EMBEDDING, LOGITS, ABOUT, CHECKPOINT = "embedding.npy", "logits.npy", "fit.json", "checkpoint"
+HISTORY_ROWS = 24
+# Rows whose logits are kept. Of a batch of 256, each of 100 prototypes would get two or three, and
+# the transport would have to even out chance.
+LOGIT_ROWS = 2048
+
+
+class BusyError(Exception):
+    """Another process is at this fit."""
+
+
+@contextlib.contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Hold a fit's folder, or raise BusyError if another process of this machine does."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = (folder / "lock").open("w")
+    except OSError as error:
+        raise CheckpointError(
+            f"{folder} can't be written: {error.strerror or error}; name another folder with --work"
+        ) from error
+    with file:
+        try:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except ImportError:  # not POSIX: shards keep processes apart
+            pass
+        except BlockingIOError as error:
+            raise BusyError from error
+        yield
+
+
+def trained(folder: Path, fit: Fit) -> dict[str, Any] | None:
+    """What training left in the folder, or None if it isn't all there."""
+    try:
+        about: dict[str, Any] = json.loads((folder / ABOUT).read_bytes())
+        rows = int(about["data"]["rows"])
+        if fit.method != "raw" and len(np.load(folder / EMBEDDING, mmap_mode="r")) != rows:
+            return None
+    except (OSError, ValueError, KeyError, TypeError, EOFError):
+        return None
+    return about
+
+
+def train(folder: Path, fit: Fit, sample: Sample, verbose: int = 0) -> dict[str, Any]:
+    """Fit and embed, going on from a checkpoint if there is one, and keep what comes of it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model, Z, seconds, notes = _fitted(folder, fit, sample, verbose)
+    notes += [" ".join(str(warning.message).split()) for warning in caught]
+    history = getattr(model, "history_", [])
+    about = plain(
+        {
+            "data": sample.describe(),
+            "parameters": _parameters(model),
+            "resolved": _resolved(model, Z),
+            "history": thinned(history),
+            "epoch_seconds": epoch_seconds(history),
+            "health": getattr(model, "health_", {}),
+            "seconds": history[-1]["seconds"] if history else seconds,
+            "notes": list(dict.fromkeys(notes)),
+            "provenance": provenance(),
+        }
+    )
+    if fit.method != "raw":
+        _save(folder / EMBEDDING, np.asarray(Z, dtype=np.float32))
+    if fit.method == "selfview":
+        _save(folder / LOGITS, _logits(model, sample))
+    write_bytes(folder / ABOUT, json.dumps(about).encode())
+    shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+    return dict(about)
+
+
+def _fitted(
+    folder: Path, fit: Fit, sample: Sample, verbose: int
+) -> tuple[Any, Any, float, list[str]]:
+    notes: list[str] = []
+    try:
+        return (*_attempt(folder, fit, sample, verbose), notes)
+    except (CheckpointError, FileFormatError) as error:
+        # Of other rows under the same name, or damaged: better to start again than to stop.
+        notes.append(f"started again, because its checkpoint could not be used: {error}")
+        shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
+        return (*_attempt(folder, fit, sample, verbose), notes)
+
+
+def _attempt(folder: Path, fit: Fit, sample: Sample, verbose: int) -> tuple[Any, Any, float]:
+    method = METHODS[fit.method]
+    settings = {"n_components": COMPONENTS, "random_state": fit.seed, **dict(fit.settings)}
+    if method.learned:
+        settings |= {"epochs": fit.epochs, "verbose": verbose, "checkpoint": folder / CHECKPOINT}
+    model = method.make(**settings)
+    start = time.monotonic()
+    Z = model.fit_transform(sample.X)
+    return model, Z, time.monotonic() - start
+
+
+def _parameters(model: Any) -> dict[str, Any]:
+    given = model.get_params() if hasattr(model, "get_params") else vars(model)
+    hidden = ("checkpoint", "verbose")
+    return {name: value for name, value in sorted(given.items()) if name not in hidden}
+
+
+def _resolved(model: Any, Z: Any) -> dict[str, Any]:
+    """What the fit decided itself."""
+    network = getattr(model, "network_", None)
+    size = (
+        sum(p.numel() for p in network.parameters())
+        if network is not None
+        else getattr(model, "n_parameters_", None)
+    )
+    names = {"epsilon": "epsilon_", "epochs": "epochs_", "seed": "seed_", "rounds": "n_iter_"}
+    found = {name: getattr(model, at) for name, at in names.items() if hasattr(model, at)}
+    if network is not None:
+        device = resolve_device(model.device)
+        found |= {"device": str(device), "precision": resolve_precision(model.precision, device)}
+    return {"dimensions": int(Z.shape[1]), "n_parameters": size, **found}
+
+
+def _logits(model: Any, sample: Sample) -> Any:
+    """Log probabilities of many rows: logits up to a constant a row, which nothing depends on."""
+    rows = np.random.default_rng(0).permutation(len(sample.y))[:LOGIT_ROWS]
+    p = model.predict_proba(sample.X[np.sort(rows)])
+    return np.log(np.maximum(p, np.finfo(np.float32).tiny))
+
+
+def _save(path: Path, array: Any) -> None:
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=False)
+    write_bytes(path, buffer.getvalue())
+
+
+def thinned(history: list[dict[str, float]]) -> list[dict[str, float]]:
+    """At most 24 epochs of a history, evenly, with the first and the last.
+
+    >>> [row["epoch"] for row in thinned([{"epoch": i} for i in range(100)])][:3]
+    [0, 4, 9]
+    """
+    if len(history) <= HISTORY_ROWS:
+        return history
+    last = len(history) - 1
+    return [history[round(i * last / (HISTORY_ROWS - 1))] for i in range(HISTORY_ROWS)]
+
+
+def epoch_seconds(history: list[dict[str, float]]) -> float | None:
+    """Seconds of the quickest epoch after the first, which warms up.
+
+    The quickest, because whatever else the machine does can only add.
+    """
+    ends = [row["seconds"] for row in history]
+    spent = [after - before for before, after in zip([0.0, *ends], ends, strict=False)]
+    return min(spent[1:] or spent, default=None)

@@ -1,0 +1,118 @@
+"""Renders: complete, readable by other programs, the same every time, and without torch."""
+
+import csv
+import io
+import subprocess
+import sys
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from selfview.paper import formats
+from selfview.paper.figures import crossing
+from selfview.paper.grid import TITLES
+from selfview.paper.page import render
+from selfview.paper.plan import names_of
+from selfview.paper.records import read_shelf
+from selfview.paper.results import tabulate
+
+ALL = ("txt", "md", "csv", "tex", "png", "svg")
+
+
+def contents(folder):
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_everything_is_rendered_from_records_without_torch(full_folder):
+    folder, _ = full_folder
+    code = f"""
+import sys
+from pathlib import Path
+from selfview.cli import app
+try:
+    app(["paper", "show", "all", "--budget", "smoke", "--out", {str(folder)!r}])
+except SystemExit as stop:
+    assert not stop.code, stop.code
+assert "torch" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "≠" in done.stdout
+    files = contents(folder)
+    for name in TITLES:
+        kinds = ("txt", "md", "csv", "tex") if name.startswith("table") else ("png", "svg")
+        home = "tables" if name.startswith("table") else "figures"
+        for kind in kinds:
+            assert files[f"{home}/{name}.{kind}"]
+    page = files["README.md"].decode()
+    for name, title in TITLES.items():
+        assert title in page
+        assert name.startswith("table") or f"figures/{name}.png" in page
+    assert "abc" in page  # the commit
+    assert "What reproduces" in page
+    for name in ("fig2", "fig4", "fig6"):
+        assert files[f"figures/{name}.png"].startswith(b"\x89PNG")
+        ET.fromstring(files[f"figures/{name}.svg"])
+
+
+def test_renders_are_the_same_every_time(full_folder):
+    folder, choice = full_folder
+    names = names_of("table2,fig3,fig5")
+    render(names, choice, folder, ALL, whole=True)
+    first = contents(folder)
+    render(names, choice, folder, ALL, whole=True)
+    assert contents(folder) == first
+
+
+def test_own_words_stand_in_the_page_as_they_are(full_folder):
+    folder, choice = full_folder
+    (folder / "reading.md").write_text("Why we *think* so: ünïcode.\n", encoding="utf-8")
+    render(["table5"], choice, folder, ("md",), whole=True)
+    assert "Why we *think* so: ünïcode." in (folder / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", [n for n in TITLES if n.startswith("table")])
+def test_the_formats_agree_with_each_other(full_folder, name):
+    folder, choice = full_folder
+    table = tabulate(name, choice, read_shelf(folder))
+    width, height = len(table.columns), len(table.rows)
+    lines = list(csv.DictReader(io.StringIO(formats.comma_separated(table))))
+    assert len(lines) == width * height
+    markdown = formats.markdown(table).splitlines()
+    assert len(markdown) == height + 2
+    assert {line.replace("\\|", "").count("|") for line in markdown} == {width + 2}
+    latex = formats.latex(table)
+    assert latex.count("{") == latex.count("}")
+    rows = [line for line in latex.splitlines() if line.endswith("\\\\")]
+    assert {row.count("&") for row in rows} <= {width}
+    text = formats.text(table).splitlines()
+    assert len(text) == height + 1
+    for line in lines:
+        if line["paper_mean"]:
+            assert line["paper_mean"].split(".")[0] in "\n".join(text)
+
+
+def test_the_papers_numbers_stand_beside_ours(full_folder):
+    folder, choice = full_folder
+    text = formats.text(tabulate("table5", choice, read_shelf(folder)))
+    assert "86.9±1.3" in text
+    assert "N/A" in formats.text(tabulate("table2", choice, read_shelf(folder)))
+
+
+def test_an_empty_folder_renders_with_commands_and_no_figures(full_folder, tmp_path):
+    _, choice = full_folder
+    page = render(names_of("all"), choice, tmp_path / "empty", ALL, whole=True)
+    assert not list((tmp_path / "empty").glob("figures/*"))
+    text = (tmp_path / "empty" / "README.md").read_text()
+    assert "Nothing can be said yet" in text
+    assert "selfview paper run table5 --datasets fsdd --budget smoke" in text
+    assert page.problems == ()
+
+
+def test_the_crossing_is_found_or_there_is_none():
+    assert crossing([0, 1, 2], [0.0, 2.0, 3.0], 1.0) == 0.5
+    assert crossing([0, 1], [2.0, 3.0], 1.0) is None

@@ -1,0 +1,127 @@
+"""Grids, budgets and shards."""
+
+import pytest
+
+from selfview.errors import InputError
+from selfview.paper.budgets import BUDGETS, LAPTOP, PAPER, SMOKE
+from selfview.paper.grid import TITLES
+from selfview.paper.plan import Choice, jobs_of, names_of, parse_seeds, parse_shard, shard
+
+
+def keys(what, choice):
+    return {job.fit.key for job in jobs_of(names_of(what), choice)}
+
+
+def key_of(name, row, dataset, choice):
+    piece = choice.piece(name)
+    (found,) = [r for r in choice.rows(piece) if r.title == row]
+    return choice.fits(piece, found, dataset)[0][0].key
+
+
+@pytest.mark.parametrize("budget", BUDGETS.values(), ids=list(BUDGETS))
+def test_tables_share_the_runs_that_are_the_same(budget):
+    choice = Choice(budget)
+    main = key_of("table2", "Ours (paper's recipe)", "fsdd", choice)
+    assert key_of("table5", "VAT", "fsdd", choice) == main
+    assert key_of("table6", "EN-CL BN", "fsdd", choice) == main
+    assert key_of("fig5", "100", "fsdd", choice) == main
+    assert key_of("fig4", "Ours (paper's recipe)", "fsdd", choice) == main
+    assert keys("table4", choice) == keys("table3", choice)
+    assert keys("table2", choice) < keys("table3", choice)
+    assert key_of("table2", "Ours (our default)", "fsdd", choice) != main
+
+
+def test_a_shared_run_is_done_once_with_all_measures():
+    jobs = jobs_of(["table2", "table3", "table4", "fig4"], Choice(SMOKE, datasets=["fsdd"]))
+    assert len({job.fit.key for job in jobs}) == len(jobs)
+    (main,) = [job for job in jobs if dict(job.fit.settings).get("recipe") == "paper"]
+    assert set(main.measures) == {"cost", "linear", "graph", "mine", "clustering", "layout"}
+
+
+def test_the_paper_budget_is_the_papers():
+    fits = [job.fit for job in jobs_of(names_of("table2,table5,table6,fig5"), Choice(PAPER))]
+    assert {fit.epochs for fit in fits} == {5000, None}
+    assert {fit.seed for fit in fits} == {0, 1, 2, 3, 4}
+    assert {fit.rows for fit in fits} == {None}
+    assert {job.fit.epochs for job in jobs_of(["fig7"], Choice(PAPER))} == {10_000}
+    epsilons = {
+        f.dataset: dict(f.settings)["epsilon"]
+        for f in fits
+        if dict(f.settings).get("recipe") == "paper"
+    }
+    assert epsilons == {
+        "fsdd": 5.0,
+        "20news": 20.0,
+        "mnist": 2.0,
+        "fashion-mnist": 2.0,
+        # Other rows than the paper's.
+        "reuters": "auto",
+        "msi": "auto",
+    }
+
+
+def test_the_laptop_budget_is_about_six_hours_on_two_cores():
+    total = sum(job.seconds for job in jobs_of(names_of("all"), Choice(LAPTOP)))
+    assert 5 <= total / 2 / 3600 <= 6.5
+
+
+def test_the_laptop_budget_has_what_was_promised():
+    for name in ("fsdd", "20news", "reuters", "msi"):
+        assert LAPTOP.effort(name).seeds == 3
+    assert {"fsdd", "reuters"} <= set(LAPTOP.ablations)
+    assert len(LAPTOP.sweeps) >= 2
+    assert (LAPTOP.prototypes[0], LAPTOP.prototypes[-1]) == (50, 1000)
+
+
+def test_shards_are_a_partition_of_about_equal_times():
+    jobs = jobs_of(names_of("all"), Choice(LAPTOP))
+    parts = [shard(jobs, i, 4) for i in range(1, 5)]
+    found = [job.fit.key for part in parts for job in part]
+    assert sorted(found) == sorted(job.fit.key for job in jobs)
+    loads = [sum(job.seconds for job in part) for part in parts]
+    assert max(loads) < 1.01 * min(loads)
+
+
+def test_more_shards_than_jobs_leave_some_empty():
+    jobs = jobs_of(["fig3"], Choice(SMOKE))
+    assert sorted(len(shard(jobs, i, 3)) for i in (1, 2, 3)) == [0, 0, 1]
+
+
+@pytest.mark.parametrize("text", ["", "1", "0/2", "3/2", "a/b", "1/", "-1/2", "1/2/3", "½/2"])
+def test_a_shard_that_makes_no_sense_is_refused(text):
+    with pytest.raises(InputError, match="i/n"):
+        parse_shard(text)
+
+
+@pytest.mark.parametrize("text", ["", "x", "-1", "0", "1.5", ",", "99999"])
+def test_seeds_that_make_no_sense_are_refused(text):
+    with pytest.raises(InputError, match="--seeds"):
+        parse_seeds(text)
+
+
+@pytest.mark.parametrize("text", ["", "table7", "fig1", "all,table9"])
+def test_what_does_not_exist_is_refused_with_a_list(text):
+    with pytest.raises(InputError, match="table1"):
+        names_of(text)
+
+
+def test_names_come_in_the_papers_order_and_once():
+    assert names_of("fig3,table2,fig3") == ["table2", "fig3"]
+    assert names_of("all") == list(TITLES)
+
+
+def test_options_narrow_a_grid():
+    jobs = jobs_of(["table2"], Choice(LAPTOP, ["fsdd"], ["pca", "ae"], [4]))
+    about = {(j.fit.dataset, j.fit.method, j.fit.seed) for j in jobs}
+    assert about == {("fsdd", "pca", 4), ("fsdd", "ae", 4)}
+    assert len(jobs) == 3  # the autoencoder with and without batch norm
+
+
+def test_a_dataset_that_a_figure_is_not_about_leaves_it_empty():
+    assert jobs_of(["fig7"], Choice(SMOKE, datasets=["fsdd"])) == []
+
+
+def test_further_datasets_join_by_name_only():
+    assert {job.fit.dataset for job in jobs_of(["fig7"], Choice(SMOKE, ["digits"]))} == {"digits"}
+    every = jobs_of(names_of("all"), Choice(SMOKE))
+    assert "digits" not in {job.fit.dataset for job in every}

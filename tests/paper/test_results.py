@@ -1,0 +1,107 @@
+"""Places, disagreements and gaps, judged by the paper's own table."""
+
+import numpy as np
+import pytest
+
+from selfview.paper.metrics import METRICS
+from selfview.paper.page import gaps
+from selfview.paper.printed import PRINTED, Printed
+from selfview.paper.records import RECORDS, read_shelf
+from selfview.paper.results import Cell, _ranked, tabulate
+
+
+def columns_of(name):
+    return sorted({key[1:] for key in PRINTED[name]})
+
+
+def cells_like_the_paper(name, dataset, metric):
+    printed = [p for key, p in PRINTED[name].items() if key[1:] == (dataset, metric)]
+    return [Cell(p.mean, p.deviation, 5, 5, printed=p) for p in printed]
+
+
+@pytest.mark.parametrize(("dataset", "metric"), columns_of("table2"))
+def test_places_are_the_papers_marks_for_the_papers_numbers(dataset, metric):
+    cells = _ranked(cells_like_the_paper("table2", dataset, metric), METRICS[metric], marked=True)
+    assert [cell.place for cell in cells] == [cell.printed.place for cell in cells]
+    assert not any(cell.disagrees for cell in cells)
+    assert all(cell.rank == cell.printed_rank for cell in cells)
+
+
+def test_less_is_better_for_residuals():
+    cells = _ranked(cells_like_the_paper("table4", "msi", "rss"), METRICS["rss"], marked=True)
+    assert [cell.place for cell in cells] == [cell.printed.place for cell in cells]
+
+
+def test_a_clear_reversal_disagrees_and_one_within_the_noise_does_not():
+    metric = METRICS["linear"]
+    printed = [Printed(80.0, 1.0), Printed(90.0, 1.0)]
+    clear = [Cell(85.0, 1.0, 3, 3, printed=printed[0]), Cell(75.0, 1.0, 3, 3, printed=printed[1])]
+    assert [cell.disagrees for cell in _ranked(clear, metric, False)] == [True, True]
+    noisy = [Cell(85.0, 6.0, 3, 3, printed=printed[0]), Cell(75.0, 6.0, 3, 3, printed=printed[1])]
+    assert not any(cell.disagrees for cell in _ranked(noisy, metric, False))
+
+
+def test_rows_that_the_paper_lacks_take_part_in_places_but_not_in_its_ranking():
+    cells = [Cell(90.0, 1.0, 3, 3), Cell(80.0, 1.0, 3, 3, printed=Printed(80.0, 1.0))]
+    extra, known = _ranked(cells, METRICS["linear"], marked=True)
+    assert (extra.place, extra.rank) == (1, None)
+    assert (known.place, known.rank, known.printed_rank) == (2, 1, 1)
+
+
+def test_mean_and_deviation_are_over_seeds_of_the_better_variant(full_folder):
+    folder, choice = full_folder
+    shelf = read_shelf(folder)
+    table = tabulate("table2", choice, shelf)
+    cell = table.cell("AE", "fsdd", "linear")
+    piece = choice.piece("table2")
+    (row,) = [row for row in choice.rows(piece) if row.title == "AE"]
+    values = [
+        [100 * shelf.records[fit.key].value("linear", "linear_accuracy") for fit in fits]
+        for fits in choice.fits(piece, row, "fsdd")
+    ]
+    assert cell.mean == pytest.approx(max(np.mean(v) for v in values))
+    assert cell.variant in ("BN", "no BN")
+    assert (cell.n, cell.expected, cell.deviation) == (1, 1, None)
+
+
+def test_nothing_on_record_gives_the_command_that_fills_it(tmp_path, full_folder):
+    _, choice = full_folder
+    shelf = read_shelf(tmp_path / "empty")
+    (line,) = gaps("fig3", choice, shelf)
+    assert line.endswith("selfview paper run fig3 --datasets fsdd --budget smoke")
+    table = tabulate("table5", choice, shelf)
+    assert all(cell.mean is None for cells in table.cells for cell in cells)
+
+
+def test_a_damaged_array_counts_as_missing(full_folder):
+    folder, choice = full_folder
+    assert gaps("fig3", choice, read_shelf(folder)) == []
+    for path in (folder / "arrays").glob("*-transport.npz"):
+        path.write_bytes(path.read_bytes()[:50])
+    assert len(gaps("fig3", choice, read_shelf(folder))) == 1
+
+
+def test_arrays_of_another_kind_count_as_missing(full_folder):
+    folder, choice = full_folder
+    for path in (folder / "arrays").glob("*-layout.npz"):
+        np.savez(path, points=np.zeros(3))
+    assert len(gaps("fig4", choice, read_shelf(folder))) == 1
+
+
+def test_a_failed_run_is_told_and_not_called_missing(full_folder):
+    folder, choice = full_folder
+    path = folder / RECORDS
+    lines = [
+        line if '"umap"' not in line else _failed(line) for line in path.read_text().splitlines()
+    ]
+    path.write_text("\n".join(lines))
+    shelf = read_shelf(folder)
+    table = tabulate("table2", choice, shelf)
+    assert table.cell("UMAP", "fsdd", "linear").errors == ("no umap here",)
+    assert gaps("table2", choice, shelf) == []
+
+
+def _failed(line):
+    import json
+
+    return json.dumps({**json.loads(line), "error": "no umap here", "scores": {}})
