@@ -14,13 +14,13 @@ SOURCE = Path(selfview.__file__).parent
 ORDER = (
     *("errors", "parameters", "rows", "devices", "health", "progress"),
     *("views", "targets", "losses", "networks", "training", "checkpoint", "distributed"),
-    *("recipes", "run", "storage", "estimator", "method", "baselines", "evaluation"),
-    *("runs", "compare", "paper", "report", "cli", "__main__"),
+    *("recipes", "run", "forecast", "storage", "estimator", "method", "baselines", "evaluation"),
+    *("export", "events", "configuration", "runs", "compare", "paper", "report", "cli", "__main__"),
 )
 STRANGERS = {"views", "targets", "losses", "networks", "training"}
 LEARNING = (*STRANGERS, "estimator", "method", "baselines")
 # Only for its name in a type.
-LATE = {("storage", "estimator")}
+LATE = {("storage", "estimator"), ("forecast", "estimator"), ("export", "estimator")}
 
 
 def imports(path):

@@ -22,7 +22,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
-from selfview import health, networks, parameters, storage
+from selfview import forecast, health, networks, parameters, storage
 from selfview.checkpoint import Checkpoints, restore
 from selfview.errors import CollapseWarning, InputError, SelfViewWarning
 from selfview.networks import EncodingNetwork
@@ -149,6 +149,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
                 precision=run.precision,
             )
             headline = self._headline(rows, run, network)
+            if self.verbose:
+                headline += forecast.in_words(self, rows, run, network, len(epochs))
             for row in follow(figures, headline=headline, epochs=epochs, verbose=self.verbose):
                 history.append(row | {"seconds": time.monotonic() - start})
                 meta = {"seed": run.seed, "history": history}
