@@ -15,12 +15,22 @@ ORDER = (
     *("errors", "parameters", "rows", "devices", "health", "progress"),
     *("views", "targets", "losses", "networks", "training", "checkpoint", "distributed"),
     *("recipes", "run", "forecast", "storage", "estimator", "method", "baselines", "evaluation"),
-    *("export", "events", "configuration", "runs", "compare", "paper", "report", "cli", "__main__"),
+    *(
+        "exports",
+        "events",
+        "configuration",
+        "runs",
+        "compare",
+        "paper",
+        "report",
+        "cli",
+        "__main__",
+    ),
 )
 STRANGERS = {"views", "targets", "losses", "networks", "training"}
 LEARNING = (*STRANGERS, "estimator", "method", "baselines")
 # Only for its name in a type.
-LATE = {("storage", "estimator"), ("forecast", "estimator"), ("export", "estimator")}
+LATE = {("storage", "estimator"), ("forecast", "estimator"), ("exports", "estimator")}
 
 
 def imports(path):

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from selfview.cli import complete
 from selfview.cli.options import given, number_or_word
 
 if TYPE_CHECKING:
@@ -13,9 +14,18 @@ if TYPE_CHECKING:
 
 
 def compare(
-    data: Annotated[str, typer.Argument(help="A dataset's name or a path; see `selfview data`.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A dataset's name or a path; see `selfview data`.", autocompletion=complete.data
+        ),
+    ],
     methods: Annotated[
-        str, typer.Option(help="'all', or names with commas between: pca, nmf, lle, ae, selfview.")
+        str,
+        typer.Option(
+            help="'all', or names with commas between: pca, nmf, lle, ae, selfview.",
+            autocompletion=complete.methods,
+        ),
     ] = "all",
     labels: Annotated[
         str | None,

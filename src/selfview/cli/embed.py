@@ -5,12 +5,20 @@ from typing import Annotated
 
 import typer
 
+from selfview.cli import complete
 from selfview.cli.options import check_output, given, write_embedding
 
 
 def embed(
-    run: Annotated[Path, typer.Argument(help="Run folder of `selfview fit`.")],
-    data: Annotated[str, typer.Argument(help="Files of the kind that was fitted, or a dataset.")],
+    run: Annotated[
+        Path, typer.Argument(help="Run folder of `selfview fit`.", autocompletion=complete.paths)
+    ],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="Files of the kind that was fitted, or a dataset.", autocompletion=complete.data
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help=".npy, .csv or .parquet.")] = Path(
         "embedding.npy"
     ),

@@ -173,8 +173,7 @@ def fit(
 
     if data is None and config is None and not resume:
         raise typer.BadParameter("name the data, or a run's --config", param_hint="DATA")
-    progress = _Progress(out)
-    with ended_cleanly(progress.last_words):
+    with ended_cleanly(lambda: _last_words(out)):
         from selfview.cli import fitting
 
         plan: Plan = fitting.plan(
@@ -186,18 +185,14 @@ def fit(
             fitting.run(plan, tensorboard=tensorboard)
 
 
-class _Progress:
-    """What there is to say when a fit is interrupted."""
+def _last_words(out: Path) -> str:
+    """What an interrupted fit kept, and the command that goes on from it."""
+    import shlex
 
-    def __init__(self, out: Path) -> None:
-        self.out = out
-
-    def last_words(self) -> str:
-        """Where the checkpoint is, and the command that goes on from it."""
-        import shlex
-
-        folder = self.out / "checkpoint"
-        if any(folder.glob("checkpoint-*.safetensors")):
-            command = f"selfview fit --resume --out {shlex.quote(str(self.out))}"
-            return f"interrupted; a checkpoint is in {folder}. To go on: {command}"
-        return "interrupted before there was a checkpoint to keep; nothing was written"
+    folder = out / "checkpoint"
+    again = f"selfview fit --resume --out {shlex.quote(str(out))}"
+    if any(folder.glob("checkpoint-*.safetensors")):
+        return f"interrupted; a checkpoint is in {folder}. To go on: {again}"
+    if (folder / "config.json").is_file():
+        return f"interrupted before the first checkpoint. To start again: {again}"
+    return "interrupted; nothing was written"

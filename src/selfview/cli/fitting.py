@@ -143,7 +143,7 @@ def _lines(plan: Plan, found: Forecast) -> dict[str, str]:
         "encoder": f"{found.encoder}, {found.parameters / 1e6:.2f} M parameters with the head",
         "epsilon": f"{found.epsilon:.4g}",
         "steps": f"{found.steps:,} ({found.epochs:,} epochs of {each:,})",
-        "time": f"{time}, {found.precision} on {found.device}, {_count(found.threads, "thread")}",
+        "time": f"{time}, {found.precision} on {found.device}, {_count(found.threads, 'thread')}",
         "memory": f"{memory} at the peak",
         "output": f"{plan.out} (nothing was written: this is a dry run)",
     }
