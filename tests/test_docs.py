@@ -1,10 +1,10 @@
 """Every code block of README.md and docs/ runs, page by page, in order.
 
 A page's blocks share a folder, in which small files stand in for the user's, and its Python blocks
-share their names. Lines of `sh` blocks that begin with `selfview` go through the command line. Epochs
-are cut to one, and set to one where `selfview fit` leaves them at "auto": the blocks are run for
-their truth, not for their scores. A block that can't run stands under `<!-- not run: REASON -->`, and
-`NOT_RUN` below lists it.
+share their names. Lines of `sh` blocks that begin with `selfview` go through the command line.
+Epochs are cut to one, and set to one where `selfview fit` leaves them at "auto": the blocks are run
+for their truth, not for their scores. A block that can't run stands under
+`<!-- not run: REASON -->`, and `NOT_RUN` below lists it.
 """
 
 import contextlib
