@@ -15,7 +15,12 @@ from selfview.targets import entropy, sinkhorn
 from selfview.views import adversarial_step, untouched
 
 BLUE, RED, GREY = "#332288", "#CC6677", "#999999"
-STYLE = {"font.size": 9, "svg.hashsalt": "selfview", "axes.spines.top": False}
+STYLE = {
+    "font.size": 9,
+    "svg.hashsalt": "selfview",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+}
 
 
 def moons() -> torch.Tensor:

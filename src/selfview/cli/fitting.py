@@ -13,7 +13,7 @@ import typer
 from selfview import CollapseWarning, SelfView
 from selfview.configuration import FILE, Config, describe, read_config
 from selfview.data import Dataset, read
-from selfview.errors import InputError
+from selfview.errors import InputError, SelfViewError
 from selfview.evaluation import evaluate
 from selfview.events import Events
 from selfview.forecast import Forecast, duration, forecast
@@ -66,7 +66,6 @@ def plan(
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file: name a folder with --out")
     dataset = read(source, **options)
-    _notes((*dataset.messages, *dataset.skipped))
     command = shlex.join(["selfview", *sys.argv[1:]])
     here = describe(model, dataset.X, data=source, options=options, command=command)
     if config is not None:
@@ -99,9 +98,13 @@ def run(plan: Plan, *, tensorboard: bool) -> None:
         if events is not None:
             events.forget()
     plan.config.write(plan.checkpoint)
-    with warnings.catch_warnings(), watched(events):
-        warnings.simplefilter("ignore", CollapseWarning)  # the verdict is told at the end
-        Z = model.fit_transform(dataset.X)
+    try:
+        with warnings.catch_warnings(), watched(events):
+            warnings.simplefilter("ignore", CollapseWarning)  # the verdict is told at the end
+            Z = model.fit_transform(dataset.X)
+    except SelfViewError:
+        _leave_nothing(plan)
+        raise
     if events is not None:
         events.close()
     scores = {}
@@ -113,6 +116,14 @@ def run(plan: Plan, *, tensorboard: bool) -> None:
     for name, value in scores.items():
         typer.echo(f"{name} {value:.4g}")
     typer.echo(f"{model.health_['verdict']}; the run is in {plan.out}")
+
+
+def _leave_nothing(plan: Plan) -> None:
+    """After a failure: no trace of a run that has no checkpoint to go on from."""
+    if not list(plan.checkpoint.glob("checkpoint-*.safetensors")):
+        _forget(plan.checkpoint)
+        if not any(plan.out.iterdir()):
+            plan.out.rmdir()
 
 
 def _forget(folder: Path) -> None:

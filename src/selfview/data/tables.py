@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,6 +85,16 @@ def _some(columns: Sequence[str]) -> str:
     return "columns " + ", ".join(repr(c) for c in columns[:8]) + more
 
 
+def _check_words(path: Path, bad: Sequence[str], total: int) -> None:
+    """A column that holds words in every row is not a mistake of the rows."""
+    named = {found[1] for reason in bad if (found := re.search(r"column ('.*?'): ", reason))}
+    if len(bad) == total and len(named) == 1:
+        raise InputError(
+            f"{path}: column {named.pop()} holds no numbers. Say what it is with --label or --id "
+            "(label=..., id=...), or take it out"
+        )
+
+
 def _rows(
     table: TableFile, how: TablePreparation, label: str | None, row_id: str | None, skip_bad: bool
 ) -> Dataset:
@@ -94,6 +105,7 @@ def _rows(
     if total == 0:
         raise FileFormatError(f"{path} holds no rows")
     bad = tuple(reason for chunk in chunks for reason in chunk.bad)
+    _check_words(path, bad, total)
     messages = settle_bad_rows(path, bad, total, skip_bad)
     texts = {c: [v for chunk in chunks for v in chunk.aside[c]] for c in aside}
     y, classes = encode_labels(texts[label]) if label else (None, ())
