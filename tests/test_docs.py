@@ -2,9 +2,9 @@
 
 A page's blocks share a folder, in which small files stand in for the user's, and its Python blocks
 share their names. Lines of `sh` blocks that begin with `selfview` go through the command line.
-Epochs are cut to one, and set to one where `selfview fit` leaves them at "auto": the blocks are run
-for their truth, not for their scores. A block that can't run stands under
-`<!-- not run: REASON -->`, and `NOT_RUN` below lists it.
+Epochs are cut to one, and set to one where `selfview fit` leaves them at "auto", and scikit-learn's
+digits are cut to 250: the blocks are run for their truth, not for their scores. A block that can't
+run stands under `<!-- not run: REASON -->`, and `NOT_RUN` below lists it.
 """
 
 import contextlib
@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sklearn.datasets
+import sklearn.utils
 
 from selfview import SelfViewWarning
 from selfview.cli import main
@@ -62,7 +64,20 @@ def test_every_block_is_python_or_shell_or_output():
         assert {block["language"] for block in blocks(page)} <= {"python", "sh", "text"}, page
 
 
+@pytest.fixture
+def few_digits(monkeypatch):
+    """The first 250 of scikit-learn's digits in place of all 1,797."""
+    data = sklearn.datasets.load_digits()
+
+    def load_digits(*, return_X_y=False):
+        few = {name: data[name][:250] for name in ("data", "target", "images")}
+        return (few["data"], few["target"]) if return_X_y else sklearn.utils.Bunch(**few)
+
+    monkeypatch.setattr(sklearn.datasets, "load_digits", load_digits)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.usefixtures("few_digits")
 def test_every_block_runs(page, tmp_path, monkeypatch):
     runnable = [b for b in blocks(page) if not b["reason"] and b["language"] != "text"]
     if not runnable:
@@ -159,6 +174,7 @@ def test_every_page_is_in_the_navigation_and_every_entry_is_a_page():
 
 
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.stem)
+@pytest.mark.usefixtures("few_digits")
 def test_every_example_is_short_prints_and_draws(example, tmp_path, monkeypatch, capsys):
     code = example.read_text()
     assert len(code.splitlines()) <= 46
