@@ -53,7 +53,8 @@ def forecast(model: "Embedder", X: Any) -> Forecast:
     model._check_parameters()
     rows = as_rows(X)
     run = model._run(rows)
-    network = model._start(run)
+    with own_randomness(run.seed):
+        network = model._network(run).to(run.device)
     steps = run.epochs * n_batches(rows.n, model.batch_size)
     each = seconds_a_step(model, rows, run, network)
     embedding = _seconds_a_row(network.encoder, rows, run) * rows.n
