@@ -235,6 +235,19 @@ def test_every_output_format_holds_the_same_numbers(call, table, tmp_path):
     np.testing.assert_array_equal(np.array([c.to_numpy() for c in columns]).T, Z)
 
 
+def test_an_embedding_with_row_names_is_evaluated_without_them(call, tmp_path, blobs):
+    X, y = blobs
+    header = ",".join(["id", *(f"selfview{i}" for i in range(12))])
+    # Names that would give every label away, were they taken for a feature.
+    lines = [",".join(map(str, [1000 * c, *x])) for x, c in zip(X, y, strict=True)]
+    (tmp_path / "z.csv").write_text("\n".join([header, *lines]) + "\n")
+    np.save(tmp_path / "z.npy", X)
+    (tmp_path / "y.txt").write_text("".join(f"{c}\n" for c in y))
+    found = [call("evaluate", z, "y.txt", "--measures", "silhouette") for z in ("z.csv", "z.npy")]
+    assert found[0][0] == 0
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(
     ("args", "code", "words"),
     [

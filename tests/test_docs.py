@@ -2,9 +2,10 @@
 
 A page's blocks share a folder, in which small files stand in for the user's, and its Python blocks
 share their names. Lines of `sh` blocks that begin with `selfview` go through the command line.
-Epochs are cut to one, and set to one where `selfview fit` leaves them at "auto", and scikit-learn's
-digits are cut to 250: the blocks are run for their truth, not for their scores. A block that can't
-run stands under `<!-- not run: REASON -->`, and `NOT_RUN` below lists it.
+Epochs are cut to one, and set to one where `selfview fit` leaves them at "auto"; scikit-learn's
+digits are cut to 250; `selfview evaluate` leaves out the measures that take long. The blocks are
+run for their truth, not for their scores. A block that can't run stands under
+`<!-- not run: REASON -->`, and `NOT_RUN` below lists it.
 """
 
 import contextlib
@@ -105,6 +106,8 @@ def shell(line, monkeypatch):
         words[words.index("--epochs") + 1] = "1"
     elif words[1] == "fit" and "--config" not in words:
         words += ["--epochs", "1"]
+    if words[1] == "evaluate" and "--measures" not in words:
+        words += ["--measures", "linear,clustering"]
     monkeypatch.setattr(sys, "argv", words)
     err = io.StringIO()
     with pytest.raises(SystemExit) as end, contextlib.redirect_stderr(err):

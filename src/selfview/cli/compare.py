@@ -53,6 +53,7 @@ def compare(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda ...")] = "auto",
+    id: Annotated[str | None, typer.Option(help="Column of row names, not a feature.")] = None,
     labels_from_name: Annotated[
         str | None, typer.Option(help="Regular expression; group 1 of a file's name is its label.")
     ] = None,
@@ -79,7 +80,9 @@ def compare(
         raise typer.BadParameter(
             f"a number of at least 1 or 'auto', not {epochs}", param_hint="--epochs"
         )
-    options = given(labels_from_name=labels_from_name, array=array, skip_bad=skip_bad or None)
+    options = given(
+        id=id, labels_from_name=labels_from_name, array=array, skip_bad=skip_bad or None
+    )
     dataset, y = _labelled(data, labels, options)
     X, y, split = _rows(dataset, y, limit, seed)
     settings = Settings(
