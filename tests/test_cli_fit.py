@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from sklearn.base import clone
 
 from selfview import SelfView
 from selfview.cli import main
@@ -116,12 +117,13 @@ def test_a_dry_run_says_what_would_happen_and_writes_nothing(call, table, tmp_pa
     assert "40 (40 epochs of 1)" in said["steps"]
     assert "about" in said["time"]
     assert "MB" in said["memory"]
-    model = SelfView(epochs=1, random_state=0, verbose=0)
-    X = np.loadtxt(table, delimiter=",", skiprows=1, usecols=range(12), dtype=np.float32)
-    assert f"{model.fit(X).epsilon_:.4g}" in said["epsilon"]
+    X = np.loadtxt(table, delimiter=",", skiprows=1, usecols=range(12))
+    epsilon = float(said["epsilon"].split()[1])
+    assert epsilon == pytest.approx(np.linalg.norm(X, axis=1).mean() / 5, rel=1e-3)
     assert set(tmp_path.iterdir()) == before
 
 
+@pytest.mark.filterwarnings("ignore::selfview.CollapseWarning")
 def test_the_forecast_is_near_the_time_that_a_fit_takes(rng):
     X = rng.normal(size=(256, 30)).astype(np.float32)
     model = SelfView(epochs=8, random_state=0, verbose=0)
@@ -134,11 +136,14 @@ def test_the_forecast_is_near_the_time_that_a_fit_takes(rng):
     assert 1e8 < foretold.memory < 1e10
 
 
+@pytest.mark.filterwarnings("ignore::selfview.CollapseWarning")
 def test_saying_how_long_it_takes_changes_no_bit(blobs, capsys):
     X, _ = blobs
-    loud = SelfView(epochs=20, random_state=0, verbose=1).fit(X)
+    small = torch.nn.Sequential(torch.nn.Linear(12, 16), torch.nn.Dropout(), torch.nn.Linear(16, 4))
+    model = SelfView(encoder=small, epochs=20, random_state=0)
+    loud = clone(model).set_params(verbose=1).fit(X)
     assert "; about " in capsys.readouterr().err.splitlines()[0]
-    silent = SelfView(epochs=20, random_state=0, verbose=0).fit(X)
+    silent = clone(model).set_params(verbose=0).fit(X)
     a, b = loud.network_.state_dict(), silent.network_.state_dict()
     assert all(torch.equal(a[name], b[name]) for name in a)
 
@@ -174,7 +179,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_ends_with_the_same_bits(
         text=True,
     )
     for line in process.stderr:
-        if line.startswith("epoch 1/"):
+        if line.startswith("epoch 2/"):  # the state after epoch 1 is on disk
             process.send_signal(number)
             break
     _, err = process.communicate(timeout=60)
@@ -186,13 +191,11 @@ def test_an_interrupted_run_says_how_to_go_on_and_ends_with_the_same_bits(
     assert list((tmp_path / "run" / "checkpoint").glob("checkpoint-*.safetensors"))
     assert not (tmp_path / "run" / "model.safetensors").exists()
 
-    threads = torch.get_num_threads()
-    done, _, err = call(*shlex.split(command)[1:])
-    assert done == 0
-    assert "epoch 1/12" not in err
-    assert not (tmp_path / "run" / "checkpoint").exists()
-    if number == signal.SIGINT:
-        torch.set_num_threads(threads)
+    if number == signal.SIGINT:  # once is enough
+        done, _, err = call(*shlex.split(command)[1:])
+        assert done == 0
+        assert "epoch 1/12" not in err
+        assert not (tmp_path / "run" / "checkpoint").exists()
         call("fit", "--config", "run/config.json", "--out", "whole", "-q")
         assert same_weights(tmp_path / "run", tmp_path / "whole")
 
