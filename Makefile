@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin/python
 INSTALL := $(BIN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-slow chaos fuzz check bench clean
+.PHONY: help demo test test-slow chaos fuzz check docs bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make chaos      fits killed hundreds of times end with the same bits"
 	@echo "make fuzz       tens of thousands of new mutated files and models"
 	@echo "make check      lint and types"
+	@echo "make docs       build the documentation into site/ (site/index.html opens without a server)"
 	@echo "make bench      speed, as ratios measured in one run"
 	@echo "make clean      remove the environment, caches and runs"
 
@@ -32,6 +33,11 @@ $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt
 	$(INSTALL) torch
 	$(INSTALL) -e '.[dev]'
 	@touch $@ $(VENV)/.demo
+
+$(VENV)/.docs: $(VENV)/.made pyproject.toml constraints.txt
+	$(INSTALL) torch
+	$(INSTALL) -e '.[docs]'
+	@touch $@
 
 demo: $(VENV)/.demo
 	$(BIN) -m selfview demo
@@ -56,9 +62,12 @@ check: $(VENV)/.dev
 	$(BIN) -m ruff format --check .
 	$(BIN) -m mypy
 
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN) -m mkdocs build --strict --quiet
+
 bench: $(VENV)/.dev
 	@for b in benchmarks/*.py; do echo "== $$b"; $(BIN) "$$b" || exit 1; done
 
 clean:
-	rm -rf $(VENV) build dist runs .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) build dist runs site .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +

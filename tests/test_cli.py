@@ -21,7 +21,9 @@ def selfview(*args, cwd=None, check=True):
     return done
 
 
-@pytest.mark.parametrize("command", ["demo", "fit", "embed", "evaluate", "data"])
+@pytest.mark.parametrize(
+    "command", ["demo", "fit", "embed", "evaluate", "compare", "export", "data"]
+)
 def test_every_command_has_help_with_an_example(command):
     text = selfview(command, "--help").stdout
     assert "Usage" in text

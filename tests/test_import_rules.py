@@ -14,14 +14,14 @@ SOURCE = Path(selfview.__file__).parent
 ORDER = (
     *("errors", "parameters", "stored", "rows", "devices", "health", "progress", "interrupts"),
     *("disk", "distributed", "views", "targets", "losses", "networks", "training", "checkpoint"),
-    *("synchrony", "course", "neighbours"),
-    *("recipes", "run", "storage", "estimator", "method", "baselines", "evaluation"),
+    *("synchrony", "course", "neighbours", "recipes", "run", "forecast", "storage", "estimator"),
+    *("method", "baselines", "evaluation", "exports", "events", "configuration"),
     *("runs", "embedding", "compare", "paper", "report", "cli", "__main__"),
 )
 STRANGERS = {"views", "targets", "losses", "networks", "training"}
 LEARNING = (*STRANGERS, "estimator", "method", "baselines")
 # Only for its name in a type.
-LATE = {("storage", "estimator")}
+LATE = {("storage", "estimator"), ("forecast", "estimator"), ("exports", "estimator")}
 
 
 def imports(path):

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from selfview.data.dataset import Dataset
     from selfview.data.named import load_dataset
     from selfview.evaluation import evaluate
+    from selfview.exports import export
     from selfview.method import SelfView
 
 __version__ = "0.1.0"
@@ -23,6 +24,7 @@ _HOMES = {
     "Dataset": "selfview.data",
     "SelfView": "selfview.method",
     "evaluate": "selfview.evaluation",
+    "export": "selfview.exports",
     "load_dataset": "selfview.data",
 }
 
@@ -35,6 +37,7 @@ __all__ = [
     "SelfViewWarning",
     "__version__",
     "evaluate",
+    "export",
     "load_dataset",
 ]
 

@@ -22,7 +22,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
-from selfview import health, networks, parameters, storage
+from selfview import forecast, health, networks, parameters, storage
 from selfview.checkpoint import Checkpoints
 from selfview.course import Course, latest_state, seed_of
 from selfview.course import History as History
@@ -172,6 +172,8 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             )
             headline = self._headline(rows, run, network)
             verbose = self.verbose if group.leads else 0
+            if verbose:
+                headline += forecast.in_words(self, rows, run, network, len(epochs))
             for row in follow(figures, headline=headline, epochs=epochs, verbose=verbose):
                 course.end_epoch(row)
                 with group.together():

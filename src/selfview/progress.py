@@ -2,7 +2,9 @@
 
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from rich.console import Console
 from rich.progress import (
@@ -15,6 +17,19 @@ from rich.progress import (
 
 PLAIN_LINES = 10  # of a whole run, where there is no terminal
 
+Watcher = Callable[[Mapping[str, float]], None]
+_WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watched(watcher: Watcher | None) -> Iterator[None]:
+    """Within it, `watcher` is called with the figures of every epoch of every fit."""
+    token = _WATCHER.set(watcher)
+    try:
+        yield
+    finally:
+        _WATCHER.reset(token)
+
 
 def follow(
     rows: Iterable[dict[str, float]], *, headline: str, epochs: range, verbose: int
@@ -23,12 +38,21 @@ def follow(
 
     Everything goes to standard error, so that standard output stays the program's own.
     """
+    rows = _shown(rows)
     if not verbose:
         yield from rows
         return
     console = Console(stderr=True)
     console.print(headline, highlight=False, soft_wrap=True)
     yield from _bar(rows, epochs, console) if console.is_terminal else _lines(rows, epochs)
+
+
+def _shown(rows: Iterable[dict[str, float]]) -> Iterator[dict[str, float]]:
+    watcher = _WATCHER.get()
+    for row in rows:
+        if watcher is not None:
+            watcher(row)
+        yield row
 
 
 def _bar(

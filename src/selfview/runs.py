@@ -4,21 +4,24 @@
 |---|---|
 | model.safetensors | the model, read by `SelfView.load` |
 | preparation.json, .safetensors | how files become rows, read by `selfview.data.load_preparation` |
-| config.json | data, options and parameters of the fit |
+| config.json | data, options, parameters and machine of the fit, read by `fit --config` |
 | history.csv | a row an epoch |
 | metrics.json | health, and scores where there are labels |
+| checkpoint/ | only of a run that was interrupted: its state and its config.json |
+| tensorboard/ | with `--tensorboard`: event files |
 """
 
 import csv
+import io
 import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from selfview.checkpoint import write_bytes
+from selfview.configuration import Config
 from selfview.data import Dataset, Preparation, load_preparation
 from selfview.method import SelfView
-from selfview.storage import plain_parameters
 
 
 def save_run(
@@ -26,23 +29,14 @@ def save_run(
     model: SelfView,
     dataset: Dataset,
     *,
-    source: str,
-    options: Mapping[str, Any],
+    config: Config,
     scores: Mapping[str, float],
 ) -> None:
     """Write all files of a run."""
-    from selfview import __version__
-
     model.save(folder)
     if dataset.preparation is not None:
         dataset.preparation.save(folder)
-    config = {
-        "selfview": __version__,
-        "data": source,
-        "options": dict(options),
-        "parameters": plain_parameters(model),
-    }
-    _write_json(folder / "config.json", config)
+    config.write(folder)
     metrics = {
         "rows": len(dataset),
         "shape": list(dataset.shape),
@@ -53,10 +47,11 @@ def save_run(
         "scores": dict(scores),
     }
     _write_json(folder / "metrics.json", metrics)
-    with (folder / "history.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, list(model.history_[0]))
-        writer.writeheader()
-        writer.writerows(model.history_)
+    table = io.StringIO(newline="")
+    writer = csv.DictWriter(table, list(model.history_[0]))
+    writer.writeheader()
+    writer.writerows(model.history_)
+    write_bytes(folder / "history.csv", table.getvalue().encode())
 
 
 def load_run(folder: Path) -> tuple[SelfView, Preparation]:

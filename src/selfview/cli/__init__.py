@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from selfview.cli import compare, data, demo, embed, evaluate, fit, paper, report
+from selfview.cli import compare, data, demo, embed, evaluate, export, fit, paper, report
 from selfview.errors import SelfViewError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command("embed")(embed.embed)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("report")(report.report)
+app.command("export")(export.export)
 app.add_typer(data.app, name="data")
 app.add_typer(paper.app, name="paper")
 
@@ -50,7 +51,14 @@ def _root(
 def main() -> None:
     """Run the command line; the exit code is 0, 1 for an error, 2 for a wrong call."""
     try:
-        app()
-    except SelfViewError as error:
-        typer.echo(f"selfview: {error}", err=True)
-        sys.exit(1)
+        app(prog_name="selfview")  # also for `python -m selfview`: completion goes by it
+    except (SelfViewError, MemoryError) as error:
+        _fail(str(error) or "not enough memory")
+    except OSError as error:
+        _fail(f"{error.filename or 'the system'}: {error.strerror or error}")
+
+
+def _fail(message: str) -> None:
+    line = " ".join(message.split())  # some messages of others have several
+    typer.echo(f"selfview: {line}", err=True)
+    sys.exit(1)

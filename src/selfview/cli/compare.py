@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from selfview.cli import complete
 from selfview.cli.options import given, number_or_word
 
 if TYPE_CHECKING:
@@ -13,9 +14,18 @@ if TYPE_CHECKING:
 
 
 def compare(
-    data: Annotated[str, typer.Argument(help="A dataset's name or a path; see `selfview data`.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="A dataset's name or a path; see `selfview data`.", autocompletion=complete.data
+        ),
+    ],
     methods: Annotated[
-        str, typer.Option(help="'all', or names with commas between: pca, nmf, lle, ae, selfview.")
+        str,
+        typer.Option(
+            help="'all', or names with commas between: pca, nmf, lle, ae, selfview.",
+            autocompletion=complete.methods,
+        ),
     ] = "all",
     labels: Annotated[
         str | None,
@@ -43,6 +53,7 @@ def compare(
     ] = None,
     seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda ...")] = "auto",
+    id: Annotated[str | None, typer.Option(help="Column of row names, not a feature.")] = None,
     labels_from_name: Annotated[
         str | None, typer.Option(help="Regular expression; group 1 of a file's name is its label.")
     ] = None,
@@ -69,7 +80,9 @@ def compare(
         raise typer.BadParameter(
             f"a number of at least 1 or 'auto', not {epochs}", param_hint="--epochs"
         )
-    options = given(labels_from_name=labels_from_name, array=array, skip_bad=skip_bad or None)
+    options = given(
+        id=id, labels_from_name=labels_from_name, array=array, skip_bad=skip_bad or None
+    )
     dataset, y = _labelled(data, labels, options)
     X, y, split = _rows(dataset, y, limit, seed)
     settings = Settings(

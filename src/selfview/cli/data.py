@@ -2,6 +2,8 @@
 
 import typer
 
+from selfview.cli import complete
+
 app = typer.Typer(
     help="The named datasets: what there is, fetching them, checking them.",
     no_args_is_help=True,
@@ -34,7 +36,9 @@ def list_() -> None:
 
 @app.command("get")
 def get(
-    name: str = typer.Argument(help="A dataset of `selfview data list`."),
+    name: str = typer.Argument(
+        help="A dataset of `selfview data list`.", autocompletion=complete.datasets
+    ),
 ) -> None:
     """Fetch a dataset if need be, verify and prepare it.
 
@@ -52,7 +56,11 @@ def get(
 
 @app.command("check")
 def check(
-    name: str | None = typer.Argument(None, help="A dataset; without it, all that are here."),
+    name: str | None = typer.Argument(
+        None,
+        help="A dataset; without it, all that are here.",
+        autocompletion=complete.datasets,
+    ),
 ) -> None:
     """Verify files by checksum and prepared rows by known figures; exit code 1 if one is wrong.
 

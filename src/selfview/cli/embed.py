@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from selfview.cli import complete
 from selfview.cli.options import check_output, given, write_embedding
 
 if TYPE_CHECKING:
@@ -14,8 +15,15 @@ if TYPE_CHECKING:
 
 
 def embed(
-    run: Annotated[Path, typer.Argument(help="Run folder of `selfview fit`.")],
-    data: Annotated[str, typer.Argument(help="Files of the kind that was fitted, or a dataset.")],
+    run: Annotated[
+        Path, typer.Argument(help="Run folder of `selfview fit`.", autocompletion=complete.paths)
+    ],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="Files of the kind that was fitted, or a dataset.", autocompletion=complete.data
+        ),
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help=".npy, .csv or .parquet.")] = Path(
         "embedding.npy"
     ),

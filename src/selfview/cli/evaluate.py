@@ -138,6 +138,8 @@ def _matrix(data: "Any", path: Path) -> "npt.NDArray[np.float64]":
 
     if not isinstance(data, dict):
         return np.asarray(data)
+    if "selfview0" in data:  # written by `embed`: row names, if there are any, are no feature
+        data = {name: column for name, column in data.items() if name != "id"}
     for name, column in data.items():
         if column.dtype.kind not in "biuf":
             raise InputError(

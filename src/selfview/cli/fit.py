@@ -1,121 +1,202 @@
 """`selfview fit`: learn the embedding of a dataset or of files, into a run folder."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from selfview.cli import complete
 from selfview.cli.options import given, number_or_word
+
+if TYPE_CHECKING:
+    from selfview.cli.fitting import Plan
+
+MODEL, TRAINING, FILES, RUN = "Model", "Training", "How files are read", "Run"
+
+
+def _word(help: str, panel: str, *choices: str) -> Any:
+    return typer.Option(help=help, rich_help_panel=panel, autocompletion=complete.words(*choices))
+
+
+def _value(help: str, panel: str, **more: Any) -> Any:
+    return typer.Option(help=help, rich_help_panel=panel, **more)
 
 
 def fit(
     context: typer.Context,
-    data: Annotated[str, typer.Argument(help="A dataset's name or a path; see `selfview data`.")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Run folder to write.")] = Path("run"),
-    components: Annotated[int | None, typer.Option(help="Length of the embedding.")] = None,
-    prototypes: Annotated[int | None, typer.Option(help="Number of prototypes k.")] = None,
-    epochs: Annotated[str | None, typer.Option(help='Passes over the rows, or "auto".')] = None,
-    epsilon: Annotated[str | None, typer.Option(help='Length of a view, or "auto".')] = None,
-    batch_size: Annotated[int | None, typer.Option(help="Rows in a batch.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Of Adam.")] = None,
-    recipe: Annotated[str | None, typer.Option(help="Where values not given come from.")] = None,
-    encoder: Annotated[str | None, typer.Option(help="auto, mlp or cnn.")] = None,
-    precision: Annotated[str | None, typer.Option(help="auto, float32 or bfloat16.")] = None,
-    device: Annotated[str | None, typer.Option(help="auto, cpu, cuda ...")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
-    resume: Annotated[bool, typer.Option(help="Go on from the run folder's checkpoint.")] = False,
-    label: Annotated[str | None, typer.Option(help="Column of labels, for scores only.")] = None,
-    id: Annotated[str | None, typer.Option(help="Column of row names.")] = None,
-    labels_from_name: Annotated[
-        str | None, typer.Option(help="Regular expression; group 1 of a file's name is its label.")
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            help="A dataset's name or a path; see `selfview data`. Not needed with --config or "
+            "--resume.",
+            autocompletion=complete.data,
+        ),
     ] = None,
-    array: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
-    text: Annotated[str | None, typer.Option(help="Field of a .jsonl file with the text.")] = None,
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Run folder to write.", rich_help_panel=RUN)
+    ] = Path("run"),
+    config: Annotated[
+        Path | None,
+        _value("Repeat the run of this config.json; other options win over it.", RUN),
+    ] = None,
+    resume: Annotated[bool, _value("Go on from the run folder's checkpoint.", RUN)] = False,
+    dry_run: Annotated[
+        bool, _value("Say what would be done and how long it would take; write nothing.", RUN)
+    ] = False,
+    tensorboard: Annotated[
+        bool, _value("Write events for TensorBoard into the run folder as well.", RUN)
+    ] = False,
+    report: Annotated[bool, _value("Write report.html into the run folder.", RUN)] = True,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=RUN)
+    ] = False,
+    components: Annotated[int | None, _value("Length of the embedding.", MODEL)] = None,
+    prototypes: Annotated[int | None, _value("Number of prototypes k.", MODEL)] = None,
+    encoder: Annotated[str | None, _word("auto, mlp or cnn.", MODEL, "auto", "mlp", "cnn")] = None,
+    batch_norm: Annotated[
+        str | None,
+        _word("both, encoder, head or none.", MODEL, "both", "encoder", "head", "none"),
+    ] = None,
+    recipe: Annotated[
+        str | None,
+        _word("Where values not given come from: selfview or paper.", MODEL, "selfview", "paper"),
+    ] = None,
+    views: Annotated[
+        str | None,
+        _word(
+            "adversarial, random, random+adversarial or none.",
+            *(MODEL, "adversarial", "random", "random+adversarial", "none"),
+        ),
+    ] = None,
+    epsilon: Annotated[str | None, _value('Length of a view\'s step, or "auto".', MODEL)] = None,
+    neighbours: Annotated[
+        str | None, _value('Nearest rows to draw second views from, 0 or "auto".', MODEL)
+    ] = None,
+    xi: Annotated[str | None, _value('Length of the random probe, or "auto".', MODEL)] = None,
+    sinkhorn_iterations: Annotated[
+        int | None, _value("Rounds of Sinkhorn-Knopp for a target.", MODEL)
+    ] = None,
+    temperature: Annotated[str | None, _value('Of the targets, or "adaptive".', MODEL)] = None,
+    target_entropy: Annotated[
+        str | None, _value('Of the targets, in nats, or "auto".', MODEL)
+    ] = None,
+    warmup: Annotated[
+        str | None, _value('Epochs until the target entropy is reached, or "auto".', TRAINING)
+    ] = None,
+    epochs: Annotated[str | None, _value('Passes over the rows, or "auto".', TRAINING)] = None,
+    batch_size: Annotated[int | None, _value("Rows in a batch.", TRAINING)] = None,
+    learning_rate: Annotated[
+        str | None, _value('Of Adam, at its highest, or "auto".', TRAINING)
+    ] = None,
+    schedule: Annotated[
+        str | None,
+        _word("Of the learning rate: cosine or drop.", TRAINING, "cosine", "drop", "auto"),
+    ] = None,
+    precision: Annotated[
+        str | None,
+        _word("auto, float32 or bfloat16.", TRAINING, "auto", "float32", "bfloat16"),
+    ] = None,
+    device: Annotated[
+        str | None, _word("auto, cpu, cuda ...", TRAINING, "auto", "cpu", "cuda")
+    ] = None,
+    seed: Annotated[
+        int | None, _value("Random seed; 0 if not given.", TRAINING, min=0, max=2**32 - 1)
+    ] = None,
+    label: Annotated[str | None, _value("Column of labels, for scores only.", FILES)] = None,
+    id: Annotated[str | None, _value("Column of row names.", FILES)] = None,
+    labels_from_name: Annotated[
+        str | None,
+        _value("Regular expression; group 1 of a file's name is its label.", FILES),
+    ] = None,
+    header: Annotated[
+        bool | None,
+        _value("Whether a table starts with column names; told from the file if not given.", FILES),
+    ] = None,
+    array: Annotated[str | None, _value("Array of an .npz file.", FILES)] = None,
+    text: Annotated[str | None, _value("Field of a .jsonl file with the text.", FILES)] = None,
+    vocabulary: Annotated[
+        int | None, _value("Texts: words to keep, the most frequent.", FILES, min=1)
+    ] = None,
+    min_words: Annotated[
+        int | None, _value("Texts: leave out those with fewer known words.", FILES, min=0)
+    ] = None,
     image_size: Annotated[
-        tuple[int, int] | None, typer.Option(help="Width and height to resize images to.")
+        tuple[int, int] | None, _value("Width and height to resize images to.", FILES)
     ] = None,
     mz_range: Annotated[
-        tuple[float, float] | None, typer.Option(help="imzML: lowest and highest m/z.")
+        tuple[float, float] | None, _value("imzML: lowest and highest m/z.", FILES)
     ] = None,
-    bins: Annotated[int | None, typer.Option(help="imzML: number of m/z bins.")] = None,
-    skip_bad: Annotated[bool, typer.Option(help="Leave out rows that can't be read.")] = False,
-    report: Annotated[bool, typer.Option(help="Write report.html into the run folder.")] = True,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    bins: Annotated[int | None, _value("imzML: number of m/z bins.", FILES, min=1)] = None,
+    skip_bad: Annotated[bool | None, _value("Leave out rows that can't be read.", FILES)] = None,
 ) -> None:
     """Learn an embedding of DATA, without labels, and write a run folder.
 
     Example: selfview fit recordings/ --labels-from-name '^([0-9])_' --out run
+
+    Ctrl-C keeps a checkpoint; --resume goes on from it with the same bits.
     """
-    import warnings
-
-    from selfview import CollapseWarning, SelfView
-    from selfview.data import read
-    from selfview.disk import locked
-    from selfview.distributed import launched
-    from selfview.evaluation import evaluate
-    from selfview.runs import save_run
-
     options = given(
         label=label,
         id=id,
         labels_from_name=labels_from_name,
+        header=header,
         array=array,
         text=text,
+        vocabulary=vocabulary,
+        min_words=min_words,
         image_size=image_size,
         mz_range=mz_range,
         bins=bins,
-        skip_bad=skip_bad or None,
+        skip_bad=skip_bad,
     )
-    model = SelfView(
+    parameters = given(
+        n_components=components,
+        n_prototypes=prototypes,
+        encoder=encoder,
+        batch_norm=batch_norm,
+        recipe=recipe,
+        views=views,
+        epsilon=number_or_word(epsilon),
+        neighbours=number_or_word(neighbours),
+        xi=number_or_word(xi),
+        sinkhorn_iterations=sinkhorn_iterations,
+        temperature=number_or_word(temperature),
+        target_entropy=number_or_word(target_entropy),
+        warmup=number_or_word(warmup),
+        epochs=number_or_word(epochs),
+        batch_size=batch_size,
+        learning_rate=number_or_word(learning_rate),
+        schedule=schedule,
+        precision=precision,
+        device=device,
         random_state=seed,
-        verbose=0 if quiet else 1,
-        checkpoint=out / "checkpoint",
-        **given(
-            n_components=components,
-            n_prototypes=prototypes,
-            epochs=number_or_word(epochs),
-            epsilon=number_or_word(epsilon),
-            batch_size=batch_size,
-            learning_rate=learning_rate,
-            recipe=recipe,
-            encoder=encoder,
-            precision=precision,
-            device=device,
-        ),
     )
-    model._check_parameters()
-    group = context.with_resource(launched())
-    with group.together():
-        if group.leads:
-            context.with_resource(locked(out))  # until the command ends
-    dataset = group.by_turns(lambda: read(data, **options))
-    resume = group.restarted() or resume
-    if group.leads and not resume:
-        _forget(out / "checkpoint")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", CollapseWarning)  # the verdict is told at the end
-        model.fit(dataset.X)
-    if not group.leads:
-        return
-    scores = {}
-    if dataset.y is not None:
-        split = None if dataset.test is None else (dataset.train, dataset.test)
-        Z = model.transform(dataset.X)
-        scores = evaluate(Z, dataset.y, split=split, measures=["linear", "clustering"])
-    save_run(out, model, dataset, source=data, options=options, scores=scores)
-    _forget(out / "checkpoint")
-    for name, value in scores.items():
-        typer.echo(f"{name} {value:.4g}")
-    if report:
-        from selfview.cli.report import try_report
+    from selfview.cli.interrupt import ended_cleanly  # after the cheap checks of the call
 
-        typer.echo(try_report(out, model, dataset, Z))
-    typer.echo(f"{model.health_['verdict']}; the run is in {out}")
+    if data is None and config is None and not resume:
+        raise typer.BadParameter("name the data, or a run's --config", param_hint="DATA")
+    with ended_cleanly(lambda: _last_words(out)):
+        from selfview.cli import fitting
+        from selfview.distributed import launched
+
+        group = context.with_resource(launched())
+        plan: Plan = fitting.plan(
+            data, out, options, parameters, config=config, resume=resume, quiet=quiet, group=group
+        )
+        if dry_run:
+            fitting.show(plan)
+        else:
+            fitting.run(plan, tensorboard=tensorboard, report=report)
 
 
-def _forget(folder: Path) -> None:
-    """Remove the checkpoints in `folder`, and the folder if nothing else is in it."""
-    for path in folder.glob("checkpoint-*.safetensors"):
-        path.unlink()
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
+def _last_words(out: Path) -> str:
+    """What an interrupted fit kept, and the command that goes on from it."""
+    import shlex
+
+    folder = out / "checkpoint"
+    again = f"selfview fit --resume --out {shlex.quote(str(out))}"
+    if any(folder.glob("checkpoint-*.safetensors")):
+        return f"interrupted; a checkpoint is in {folder}. To go on: {again}"
+    if (folder / "config.json").is_file():
+        return f"interrupted before the first checkpoint. To start again: {again}"
+    return "interrupted; nothing was written"

@@ -27,8 +27,10 @@ def number_or_word(value: str | None) -> str | int | float | None:
 
 def check_output(path: Path) -> Path:
     """`path` if its extension is one that embeddings can be written to."""
-    if path.suffix not in OUTPUTS:
+    if path.suffix.lower() not in OUTPUTS:
         raise InputError(f"{path}: the output must end in {', '.join(OUTPUTS)}")
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: name a file")
     return path
 
 
@@ -38,11 +40,13 @@ def write_embedding(path: Path, Z: Any, ids: Any = None) -> None:
 
     path.parent.mkdir(parents=True, exist_ok=True)
     names = [f"selfview{i}" for i in range(Z.shape[1])]
-    if path.suffix == ".npy":
-        np.save(path, Z)
-    elif path.suffix == ".csv":
+    kind = path.suffix.lower()
+    if kind == ".npy":
+        with path.open("wb") as raw:  # by its handle, or .NPY would become .NPY.npy
+            np.save(raw, Z)
+    elif kind == ".csv":
         header = ",".join(names if ids is None else ["id", *names])
-        with path.open("w") as file:
+        with path.open("w", encoding="utf-8", newline="\n") as file:
             file.write(header + "\n")
             for i, row in enumerate(Z):
                 cells = [format(value, ".9g") for value in row]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,6 +90,16 @@ def _some(columns: Sequence[str]) -> str:
     return "columns " + ", ".join(map(repr, shown)) + more
 
 
+def _check_words(path: Path, bad: Sequence[str], total: int) -> None:
+    """A column that holds words in every row is not a mistake of the rows."""
+    named = {found[1] for reason in bad if (found := re.search(r"column ('.*?'): ", reason))}
+    if len(bad) == total and len(named) == 1:
+        raise InputError(
+            f"{path}: column {named.pop()} holds no numbers. Say what it is with --label or --id "
+            "(label=..., id=...), or take it out"
+        )
+
+
 def _rows(
     table: TableFile, how: TablePreparation, label: str | None, row_id: str | None, skip_bad: bool
 ) -> Dataset:
@@ -97,6 +108,7 @@ def _rows(
     found = collect(table, how.columns, aside)
     if found.total == 0:
         raise FileFormatError(f"{path} holds no rows")
+    _check_words(path, found.bad, found.total)
     messages = settle_bad_rows(path, found.bad, found.total, skip_bad)
     y, classes = encode_labels(found.aside[label]) if label else (None, ())
     return Dataset(

@@ -1,0 +1,55 @@
+"""`selfview export`: the encoder of a run for programs without selfview."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from selfview.cli import complete
+
+FORMATS = ("onnx", "torchscript", "safetensors")
+
+
+def export(
+    run: Annotated[
+        Path, typer.Argument(help="Run folder of `selfview fit`.", autocompletion=complete.paths)
+    ],
+    format: Annotated[
+        str,
+        typer.Option(
+            help="onnx, torchscript or safetensors.", autocompletion=complete.words(*FORMATS)
+        ),
+    ] = "onnx",
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="File to write; in RUN/export/ if not given."),
+    ] = None,
+) -> None:
+    """Write the encoder in RUN for other programs, and check it against `transform`.
+
+    Beside the file: FILE.json with its input, output and layers, and the preparation of the rows.
+
+    Example: selfview export run --format onnx --out encoder.onnx
+    """
+    if format not in FORMATS:
+        raise typer.BadParameter(f"one of {', '.join(FORMATS)}", param_hint="--format")
+    from selfview.data import load_preparation
+    from selfview.exports import SUFFIXES, TOLERANCE
+    from selfview.exports import export as write
+    from selfview.method import SelfView
+
+    model = SelfView.load(run)
+    known = (run / "preparation.json").is_file()
+    preparation = load_preparation(run) if known else None
+    path = out or run / "export" / f"encoder{SUFFIXES[format]}"
+    description = write(model, path, format, preparation=preparation)
+    difference = description["largest_difference"]
+    if difference is None:
+        checked = "not checked: pip install 'selfview[export]' for onnxruntime"
+    else:
+        checked = f"differs from transform by {difference:.1g} (at most {TOLERANCE:g} is allowed)"
+    typer.echo(f"{path}: {checked}")
+    rows = " x ".join(map(str, description["input"]["shape"][1:]))
+    typer.echo(f"in: float32 rows of {rows}; out: {model.embedding_dim_} numbers a row")
+    if not known:
+        typer.echo("no preparation in the run: the rows are the caller's own")

@@ -1,0 +1,197 @@
+"""What `selfview fit` does once its call is understood."""
+
+import shlex
+import sys
+import warnings
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from selfview import CollapseWarning, SelfView
+from selfview.cli.report import try_report
+from selfview.configuration import FILE, Config, describe, read_config
+from selfview.data import Dataset, read
+from selfview.disk import locked
+from selfview.distributed import ALONE, Group
+from selfview.errors import InputError, SelfViewError
+from selfview.evaluation import evaluate
+from selfview.events import Events
+from selfview.forecast import Forecast, duration, forecast
+from selfview.progress import watched
+from selfview.runs import save_run
+
+SCORES = ("linear", "clustering")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A fit that is about to happen."""
+
+    model: SelfView
+    dataset: Dataset
+    config: Config
+    out: Path
+    resume: bool
+    group: Group = ALONE  # the processes that torchrun started
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.out / "checkpoint"
+
+
+def plan(
+    data: str | None,
+    out: Path,
+    options: Mapping[str, Any],
+    parameters: Mapping[str, Any],
+    *,
+    config: Path | None,
+    resume: bool,
+    quiet: bool,
+    group: Group = ALONE,
+) -> Plan:
+    """Read the data and make the model; an earlier run's configuration fills what isn't given."""
+    if config is None and data is None:  # --resume alone: the interrupted run knows the rest
+        config = out / "checkpoint" / FILE
+        if not config.is_file():
+            raise InputError(f"{out} holds no interrupted run to resume: name the data")
+    earlier = Config(data="") if config is None else read_config(config)
+    _same_threads(earlier)
+    source = data or earlier.data
+    options = {**earlier.options, **options}
+    model = SelfView(
+        **{"random_state": 0, **earlier.parameters, **parameters},
+        checkpoint=out / "checkpoint",
+        verbose=0 if quiet else 1,
+    )
+    model._check_parameters()
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file: name a folder with --out")
+    dataset = group.by_turns(lambda: read(source, **options))
+    command = shlex.join(["selfview", *sys.argv[1:]])
+    here = describe(model, dataset.X, data=source, options=options, command=command)
+    if config is not None and group.leads:
+        _notes(f"{what}: the result may differ" for what in earlier.differences(here))
+    # A rank that died is started again with the words of the first start.
+    return Plan(model, dataset, here, out, group.restarted() or resume, group)
+
+
+def _same_threads(earlier: Config) -> None:
+    """Sums are split among threads, so that their number is part of the bits."""
+    threads = earlier.environment.get("threads")
+    if isinstance(threads, int) and 0 < threads <= 1024:
+        import torch
+
+        torch.set_num_threads(threads)
+
+
+def _notes(lines: Any) -> None:
+    for line in lines:
+        typer.echo(f"selfview: note: {line}", err=True)
+
+
+def run(plan: Plan, *, tensorboard: bool, report: bool) -> None:
+    """Fit, judge and write the run folder; of several processes, only the first one writes."""
+    if not plan.group.leads:
+        with plan.group.together():
+            pass
+        _fit(plan, None)
+        return
+    with ExitStack() as stack:
+        with plan.group.together():
+            stack.enter_context(locked(plan.out))
+            events = _prepare_folder(plan, tensorboard)
+        _fit(plan, events)
+        _write(plan, report)
+
+
+def _prepare_folder(plan: Plan, tensorboard: bool) -> Events | None:
+    events = Events(plan.out / "tensorboard") if tensorboard else None
+    if plan.resume and not list(plan.checkpoint.glob("checkpoint-*.safetensors")):
+        _notes([f"there is no checkpoint in {plan.checkpoint}: starting from the beginning"])
+    if not plan.resume:
+        _forget(plan.checkpoint)
+        if events is not None:
+            events.forget()
+    plan.config.write(plan.checkpoint)
+    return events
+
+
+def _fit(plan: Plan, events: Events | None) -> None:
+    try:
+        with warnings.catch_warnings(), watched(events):
+            warnings.simplefilter("ignore", CollapseWarning)  # the verdict is told at the end
+            plan.model.fit(plan.dataset.X)
+    except SelfViewError:
+        if plan.group.leads:
+            _leave_nothing(plan)
+        raise
+    if events is not None:
+        events.close()
+
+
+def _write(plan: Plan, report: bool) -> None:
+    model, dataset = plan.model, plan.dataset
+    Z = model.transform(dataset.X)
+    scores = {}
+    if dataset.y is not None:
+        split = None if dataset.test is None else (dataset.train, dataset.test)
+        scores = evaluate(Z, dataset.y, split=split, measures=list(SCORES))
+    save_run(plan.out, model, dataset, config=plan.config, scores=scores)
+    _forget(plan.checkpoint)
+    for name, value in scores.items():
+        typer.echo(f"{name} {value:.4g}")
+    if report:
+        typer.echo(try_report(plan.out, model, dataset, Z))
+    typer.echo(f"{model.health_['verdict']}; the run is in {plan.out}")
+
+
+def _leave_nothing(plan: Plan) -> None:
+    """After a failure: no trace of a run that has no checkpoint to go on from."""
+    if not list(plan.checkpoint.glob("checkpoint-*.safetensors")):
+        _forget(plan.checkpoint)
+        if not any(plan.out.iterdir()):
+            plan.out.rmdir()
+
+
+def _forget(folder: Path) -> None:
+    """Remove the checkpoints in `folder`, and the folder if nothing else is in it."""
+    for path in (*folder.glob("checkpoint-*.safetensors"), folder / FILE):
+        path.unlink(missing_ok=True)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def show(plan: Plan) -> None:
+    """Say what the fit would do."""
+    plan.model.set_params(checkpoint=None)  # nothing is written
+    found = forecast(plan.model, plan.dataset.X)
+    for name, words in _lines(plan, found).items():
+        typer.echo(f"{name:<9} {words}")
+
+
+def _lines(plan: Plan, found: Forecast) -> dict[str, str]:
+    shape = " x ".join(map(str, found.shape))
+    labels = f", {plan.dataset.n_classes} classes (for scores only)" * (plan.dataset.y is not None)
+    time = "not known" if found.seconds is None else f"about {duration(found.seconds)}"
+    memory = "not known" if found.memory is None else f"about {found.memory / 1e6:,.0f} MB"
+    each = found.steps // found.epochs
+    return {
+        "data": f"{plan.config.data}",
+        "rows": f"{found.rows:,}{labels}",
+        "features": shape,
+        "encoder": f"{found.encoder}, {found.parameters / 1e6:.2f} M parameters with the head",
+        "epsilon": f"{found.epsilon:.4g}",
+        "steps": f"{found.steps:,} ({found.epochs:,} epochs of {each:,})",
+        "time": f"{time}, {found.precision} on {found.device}, {_count(found.threads, 'thread')}",
+        "memory": f"{memory} at the peak",
+        "output": f"{plan.out} (nothing was written: this is a dry run)",
+    }
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"

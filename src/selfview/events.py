@@ -1,0 +1,45 @@
+"""TensorBoard events of a fit, written as its epochs end."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from selfview.errors import MissingDependencyError
+
+
+class Events:
+    """A writer of event files into `folder`: call it with the figures of an epoch.
+
+    Every figure of `history_` becomes a scalar of its own name; the step is the epoch. The file is
+    made with the first epoch: what an interrupted run wrote from there on is then superseded.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter
+        except ImportError as error:
+            raise MissingDependencyError(
+                "--tensorboard needs tensorboard: pip install 'selfview[tensorboard]'"
+            ) from error
+        self.folder = folder
+        self._make: Any = SummaryWriter
+        self._writer: Any = None
+
+    def __call__(self, row: Mapping[str, float]) -> None:
+        epoch = int(row["epoch"])
+        if self._writer is None:
+            self._writer = self._make(str(self.folder), purge_step=epoch)
+        for name, value in row.items():
+            if name != "epoch":
+                self._writer.add_scalar(name, value, epoch)
+        self._writer.flush()
+
+    def forget(self) -> None:
+        """Remove the events of earlier runs from the folder."""
+        for path in self.folder.glob("events.out.tfevents.*"):
+            path.unlink()
+
+    def close(self) -> None:
+        """Write what is left, and close the file."""
+        if self._writer is not None:
+            self._writer.close()

@@ -1,0 +1,302 @@
+"""A fitted encoder for other programs: ONNX, TorchScript, or plain weights with a description.
+
+Beside the file stands `<file>.json`, which says what goes in and what comes out, and the
+preparation of the rows where one is known: all that a program in another language needs.
+"""
+
+import copy
+import json
+import logging
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from selfview import networks, parameters
+from selfview.checkpoint import write_bytes
+from selfview.errors import InputError, MissingDependencyError, SelfViewError
+
+if TYPE_CHECKING:
+    from selfview.data import Preparation
+    from selfview.estimator import Embedder
+
+TOLERANCE = 1e-5  # largest difference from `transform`, over the embedding's size if above 1
+SUFFIXES = {"onnx": ".onnx", "torchscript": ".pt", "safetensors": ".safetensors"}
+INPUT, OUTPUT = "rows", "embedding"
+_TRIED = (1, 2, 7)  # rows in a batch, when an export is verified
+
+Embed = Callable[[NDArray[np.float32]], NDArray[np.float32]]
+
+
+class ExportError(SelfViewError):
+    """The encoder can't be put into the format."""
+
+
+class Exported(nn.Module):
+    """Rows, shaped as `transform` takes them, to their embedding."""
+
+    def __init__(self, encoder: nn.Module, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.shape = shape
+
+    def forward(self, rows: Tensor) -> Tensor:
+        z: Tensor = self.encoder(rows.reshape(-1, *self.shape))
+        return z
+
+
+def export(
+    model: "Embedder",
+    path: str | Path,
+    format: str = "onnx",
+    *,
+    preparation: "Preparation | None" = None,
+) -> dict[str, Any]:
+    """Write the encoder of a fitted model for use without selfview.
+
+    What was written is run and compared with `transform` before this returns.
+
+    Parameters
+    ----------
+    model : SelfView, or a baseline that learns a network
+        Fitted.
+    path : str or Path
+        File to write; `<path>.json` beside it describes input, output and, for "safetensors",
+        every layer.
+    format : {"onnx", "torchscript", "safetensors"}
+        ONNX with a free number of rows; TorchScript for ``torch.jit.load``; or the weights.
+    preparation : Preparation, optional
+        How the rows were made from files: written beside, as ``preparation.json``.
+
+    Returns
+    -------
+    dict
+        The description that was written.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile
+    >>> from selfview import SelfView, export
+    >>> X = np.random.default_rng(0).normal(size=(64, 5))
+    >>> model = SelfView(2, epochs=1, random_state=0, verbose=0).fit(X)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     export(model, f"{folder}/encoder.safetensors", "safetensors")["output"]["shape"]
+    ['batch', 2]
+    """
+    parameters.one_of("format", format, tuple(SUFFIXES))
+    path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: name a file, such as {path / 'encoder'}")
+    module = _module(model)
+    rows = _trial_rows(model)
+    writer = {"onnx": _onnx, "torchscript": _torchscript, "safetensors": _safetensors}[format]
+    content, again, layers = writer(module, rows)
+    difference = _verify(model, rows, again)
+    description = {
+        "format": format,
+        "model": type(model).__name__,
+        "input": {"name": INPUT, "dtype": "float32", "shape": ["batch", *model.shape_in_]},
+        "output": {"name": OUTPUT, "dtype": "float32", "shape": ["batch", model.embedding_dim_]},
+        **({"network_input": ["batch", *module.shape], "layers": layers} if layers else {}),
+        "preparation": None if preparation is None else "preparation.json",
+        "largest_difference": difference,
+    }
+    write_bytes(path, content)
+    text = json.dumps(description, indent=2) + "\n"
+    write_bytes(path.with_name(path.name + ".json"), text.encode())
+    if preparation is not None:
+        preparation.save(path.parent)
+    return description
+
+
+def _module(model: "Embedder") -> Exported:
+    if not hasattr(model, "_fitted_network"):
+        name = type(model).__name__
+        raise InputError(f"{name} has no network to export: save it with its own save()")
+    encoder = copy.deepcopy(model._fitted_network().encoder).cpu().float().eval()
+    shape = networks.input_shape(model.shape_in_, model.encoder)
+    return Exported(encoder.requires_grad_(False), shape).eval()
+
+
+def _trial_rows(model: "Embedder") -> NDArray[np.float32]:
+    """Rows of the size that the model was fitted on, and zeros."""
+    generator = np.random.default_rng(0)
+    rows = np.abs(generator.normal(size=(sum(_TRIED), *model.shape_in_)))
+    length = 5 * float(getattr(model, "epsilon_", 1.0))  # epsilon is about a fifth of the norm
+    norms = np.sqrt((rows**2).sum(axis=tuple(range(1, rows.ndim)), keepdims=True))
+    rows *= length / norms
+    rows[0] = 0
+    return np.asarray(rows, np.float32)
+
+
+def _verify(model: "Embedder", rows: NDArray[np.float32], again: Embed | None) -> float | None:
+    """Largest difference between what was written and `transform`, over several batches."""
+    if again is None:
+        return None
+    worst, start = 0.0, 0
+    for size in _TRIED:
+        part = rows[start : start + size]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that these rows have no column names
+            expected = model.transform(part)
+        found = again(part)
+        if found.shape != expected.shape:
+            raise ExportError(
+                f"the exported encoder gives {found.shape} for {size} rows, not {expected.shape}: "
+                "it may depend on the number of rows it was traced with"
+            )
+        scale = max(1.0, float(np.abs(expected).max()))
+        worst = max(worst, float(np.abs(found - expected).max()) / scale)
+        start += size
+    if not worst <= TOLERANCE:
+        raise ExportError(
+            f"the exported encoder differs from transform by {worst:.2g}: it can't be traced "
+            "(does an own encoder branch on its input, or draw random numbers?)"
+        )
+    return worst
+
+
+def _onnx(module: Exported, rows: NDArray[np.float32]) -> tuple[bytes, Embed | None, None]:
+    try:
+        import onnx  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise MissingDependencyError(
+            "ONNX needs onnx and onnxscript: pip install 'selfview[export]'"
+        ) from error
+    with _tracing("ONNX", module), tempfile.TemporaryDirectory() as folder:
+        program: Any = torch.onnx.export(
+            module,
+            (torch.from_numpy(rows[:3]),),
+            dynamo=True,
+            dynamic_shapes=({0: torch.export.Dim("batch")},),
+            input_names=[INPUT],
+            output_names=[OUTPUT],
+            verbose=False,
+        )
+        file = Path(folder) / "encoder.onnx"
+        program.save(str(file), external_data=False)  # one file, weights and all
+        content = file.read_bytes()
+    try:
+        import onnxruntime
+    except ImportError:
+        return content, None, None
+    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
+    return content, lambda x: np.asarray(session.run([OUTPUT], {INPUT: x})[0]), None
+
+
+def _torchscript(module: Exported, rows: NDArray[np.float32]) -> tuple[bytes, Embed, None]:
+    import io
+
+    with _tracing("TorchScript", module):
+        jit: Any = torch.jit  # untyped
+        traced = jit.trace(module, torch.from_numpy(rows[:3]))
+        buffer = io.BytesIO()
+        jit.save(traced, buffer)
+        loaded = jit.load(io.BytesIO(buffer.getvalue()))
+    return buffer.getvalue(), _caller(loaded), None
+
+
+def _safetensors(
+    module: Exported,
+    rows: NDArray[np.float32],  # noqa: ARG001
+) -> tuple[bytes, Embed, list[dict[str, Any]]]:
+    from safetensors.torch import load, save
+
+    layers = [_layer(name, part) for name, part in _flat(module.encoder)]
+    tensors = {
+        name: tensor.contiguous().clone()
+        for name, tensor in module.encoder.state_dict().items()
+        if not name.endswith("num_batches_tracked")
+    }
+    content = save(tensors)
+    # From what a reader gets and nothing else: if a layer isn't fully described, it shows here.
+    rebuilt = Exported(_rebuilt(json.loads(json.dumps(layers)), load(content)), module.shape)
+    return content, _caller(rebuilt), layers
+
+
+def _rebuilt(layers: list[dict[str, Any]], tensors: dict[str, Tensor]) -> nn.Sequential:
+    """The encoder that a description and its tensors say."""
+    parts = []
+    for layer in layers:
+        kind = getattr(nn, layer["type"])
+        sizes = {field: layer[field] for field in _LAYERS[kind]}
+        if kind in (nn.Linear, nn.Conv2d):
+            sizes["bias"] = "bias" in layer
+        part: nn.Module = kind(**sizes)
+        names = [name for name in part.state_dict() if name in layer]
+        part.load_state_dict({name: tensors[layer[name]] for name in names}, strict=False)
+        parts.append(part)
+    return nn.Sequential(*parts).eval()
+
+
+def _caller(module: Any) -> Embed:
+    def embed(x: NDArray[np.float32]) -> NDArray[np.float32]:
+        with torch.inference_mode():
+            out: NDArray[np.float32] = module(torch.from_numpy(x)).numpy()
+            return out
+
+    return embed
+
+
+def _flat(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
+    """The layers of nested Sequentials in order, each with the name of its weights."""
+    if not isinstance(module, nn.Sequential):
+        yield prefix, module
+        return
+    for name, part in module.named_children():
+        yield from _flat(part, f"{prefix}.{name}".lstrip("."))
+
+
+_LAYERS: dict[type[nn.Module], tuple[str, ...]] = {
+    nn.Flatten: (),
+    nn.ReLU: (),
+    nn.Linear: ("in_features", "out_features"),
+    nn.BatchNorm1d: ("num_features", "eps"),
+    nn.BatchNorm2d: ("num_features", "eps"),
+    nn.Conv2d: (
+        *("in_channels", "out_channels", "kernel_size", "stride", "padding"),
+        *("dilation", "groups"),
+    ),
+}
+
+
+def _layer(name: str, layer: nn.Module) -> dict[str, Any]:
+    """A layer as JSON: its kind, its sizes, and the names of its tensors."""
+    kind = type(layer)
+    if kind not in _LAYERS:
+        known = ", ".join(k.__name__ for k in _LAYERS)
+        raise ExportError(
+            f"weights alone can't describe a layer of {kind.__name__} (only {known}, one after "
+            "another): take the format onnx or torchscript"
+        )
+    sizes = {field: getattr(layer, field) for field in _LAYERS[kind]}
+    tensors = [t for t in layer.state_dict() if t != "num_batches_tracked"]
+    return {"type": kind.__name__, **sizes, **{t: f"{name}.{t}" for t in tensors}}
+
+
+@contextmanager
+def _tracing(format: str, module: Exported) -> Iterator[None]:
+    """Where PyTorch traces: without its chatter, and with an error that says what to do."""
+    chatter = logging.getLogger("torch.onnx")
+    level = chatter.level
+    try:
+        chatter.setLevel(logging.ERROR)
+        with warnings.catch_warnings(), torch.no_grad():
+            warnings.simplefilter("ignore")  # that TorchScript is old, among others
+            yield
+    except SelfViewError:
+        raise
+    except Exception as error:  # the tracers raise of all kinds
+        name = type(module.encoder).__name__
+        reason = str(error).strip().splitlines()[0][:200] if str(error).strip() else repr(error)
+        raise ExportError(f"the encoder ({name}) can't be traced to {format}: {reason}") from error
+    finally:
+        chatter.setLevel(level)
