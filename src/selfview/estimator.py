@@ -254,9 +254,9 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _warn(self, run: Run) -> None:
         if run.summary.constant:
             message = "all rows are equal: there is nothing to learn"
-            warnings.warn(message, SelfViewWarning, stacklevel=4)
+            warnings.warn(message, SelfViewWarning, stacklevel=5)
         elif not self.health_["healthy"]:
-            warnings.warn(self.health_["verdict"], CollapseWarning, stacklevel=4)
+            warnings.warn(self.health_["verdict"], CollapseWarning, stacklevel=5)
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Embed rows; each result depends on its own row alone.
