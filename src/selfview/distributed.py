@@ -102,7 +102,10 @@ class _Sum(torch.autograd.Function):
 
 def all_reduce(x: Tensor, op: Any = dist.ReduceOp.SUM) -> Tensor:
     """`x` itself, reduced in place over all processes."""
-    dist.all_reduce(x, op)
+    try:
+        dist.all_reduce(x, op)
+    except RuntimeError as error:
+        raise PeerError(f"the other processes can't be reached: {error}") from error
     return x
 
 
