@@ -5,7 +5,7 @@ import os
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from selfview import stored
@@ -181,6 +181,7 @@ def test_an_epoch_reads_every_block_once_and_keeps_no_more_than_the_buffer(
     np.testing.assert_array_equal(np.sort(np.concatenate(seen), 0), np.sort(X, 0))
 
 
+@settings(deadline=None)
 @given(
     n=st.integers(2, 900),
     size=st.integers(2, 100),

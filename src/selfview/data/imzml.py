@@ -1,6 +1,6 @@
 """imzML: spectra of a mass-spectrometry image, binned one at a time so that memory stays flat.
 
-What does grow with the file is the list of offsets and coordinates, about 0.1 kB a spectrum.
+What does grow with the file is the list of offsets and coordinates, about 0.35 kB a spectrum.
 """
 
 from __future__ import annotations
