@@ -120,16 +120,26 @@ def _module(model: "Embedder") -> Exported:
     if not hasattr(model, "_fitted_network"):
         name = type(model).__name__
         raise InputError(f"{name} has no network to export: save it with its own save()")
-    encoder = copy.deepcopy(model._fitted_network().encoder).cpu().float().eval()
+    encoder = _unscaled(copy.deepcopy(model._fitted_network().encoder).cpu().float().eval())
     shape = networks.input_shape(model.shape_in_, model.encoder)
     return Exported(encoder.requires_grad_(False), shape).eval()
+
+
+def _unscaled(encoder: nn.Module) -> nn.Module:
+    """The same function without the division of the input, which the first weights take over."""
+    if not isinstance(encoder, networks.ScaledEncoder):
+        return encoder
+    first = next(part for part in encoder if isinstance(part, nn.Linear | nn.Conv2d))
+    with torch.no_grad():
+        first.weight /= encoder.scale  # a power of two: no rounding
+    return nn.Sequential(*encoder)
 
 
 def _trial_rows(model: "Embedder") -> NDArray[np.float32]:
     """Rows of the size that the model was fitted on, and zeros."""
     generator = np.random.default_rng(0)
     rows = np.abs(generator.normal(size=(sum(_TRIED), *model.shape_in_)))
-    length = 5 * float(getattr(model, "epsilon_", 1.0))  # epsilon is about a fifth of the norm
+    length = 10 * float(getattr(model, "epsilon_", 1.0))  # epsilon is about a tenth of the norm
     norms = np.sqrt((rows**2).sum(axis=tuple(range(1, rows.ndim)), keepdims=True))
     rows *= length / norms
     rows[0] = 0
