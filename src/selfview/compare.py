@@ -21,6 +21,7 @@ import numpy as np
 from selfview.checkpoint import CheckpointError
 from selfview.errors import InputError, SelfViewError
 from selfview.evaluation import evaluate
+from selfview.neighbours import Neighbours
 from selfview.rows import as_rows
 
 RECORDS = "records.jsonl"
@@ -233,8 +234,8 @@ def n_parameters(model: Any) -> int | None:
 
 def _forget(checkpoint: Path | None) -> None:
     if checkpoint is not None and checkpoint.is_dir():
-        for path in checkpoint.glob("checkpoint-*.safetensors"):
-            path.unlink()
+        for path in (*checkpoint.glob("checkpoint-*.safetensors"), checkpoint / Neighbours.FILE):
+            path.unlink(missing_ok=True)
         checkpoint.rmdir()
 
 

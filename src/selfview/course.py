@@ -134,12 +134,18 @@ class Course:
             self.network.load_state_dict(weights)
             for i, optimiser in enumerate(self.optimisers):
                 load_optimiser(optimiser, state.tensors, f"optimiser.{i}")
-            self.history = [dict(row) for row in state.meta["history"]]
-            sums = {str(name): float(value) for name, value in state.meta["sums"].items()}
-            self.part = Part(int(state.meta["steps"]), sums)
+            self.history = [_figures(row) for row in state.meta["history"]]
+            self.part = Part(int(state.meta["steps"]), _figures(state.meta["sums"]))
             self._count_from(float(state.meta["seconds"]))
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             told = " ".join(str(error).split())
             raise FileFormatError(
                 f"{state.path} does not fit this model: {told}. Delete it or name another folder"
             ) from error
+
+
+def _figures(row: dict[str, float]) -> dict[str, float]:
+    """A row of figures from a file, which may hold anything."""
+    if not all(type(value) in (int, float) for value in row.values()):
+        raise TypeError("a figure is not a number")
+    return dict(row)

@@ -53,7 +53,7 @@ class Neighbours:
         Where to keep what was found, for a fit that goes on.
     """
 
-    FILE = "checkpoint-neighbours.safetensors"
+    FILE = "neighbours.safetensors"
 
     def __init__(
         self,

@@ -28,15 +28,32 @@ if TYPE_CHECKING:
 
 FILE = "model.safetensors"
 OWN_ENCODER = "own"
-VERSION = 1
+VERSION = 2
 MAX_FEATURES = 2**28  # of a row: a gigabyte of float32
 MAX_AXES = 8
 
 Meta = dict[str, Any]
 
+Model = tuple[dict[str, Tensor], Meta]  # tensors and description
+
+
+def _from_1(tensors: dict[str, Tensor], meta: Meta) -> Model:
+    """Version 2 draws second views from neighbours, has no `lengths`, and scales its input."""
+    if meta.get("class") != "SelfView":
+        return tensors, meta
+    given = dict(meta["parameters"])
+    given.pop("lengths", None)
+    if given.get("encoder") != OWN_ENCODER:
+        tensors = {**tensors, "encoder.scale": torch.tensor(1.0)}
+    return tensors, {**meta, "parameters": {**given, "neighbours": 0}}
+
+
 # From each version to the next. The first models had no version in their description, and are
 # otherwise as those of version 1.
-UPGRADES: dict[int, Callable[[Meta], Meta]] = {0: lambda meta: meta}
+UPGRADES: dict[int, Callable[[dict[str, Tensor], Meta], Model]] = {
+    0: lambda tensors, meta: (tensors, meta),
+    1: _from_1,
+}
 
 E = TypeVar("E", bound="Embedder")
 
@@ -79,7 +96,7 @@ def read_model(path: Path, name: str) -> tuple[dict[str, Tensor], Meta]:
         raise InputError(f"{path} holds a model of {held}, not of {name}")
     try:
         for older in range(version, VERSION):
-            meta = UPGRADES[older](meta)
+            tensors, meta = UPGRADES[older](tensors, meta)
     except (KeyError, TypeError, ValueError) as error:
         raise FileFormatError(f"{path} is damaged: {reason(error)}") from error
     return tensors, meta

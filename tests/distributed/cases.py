@@ -21,7 +21,7 @@ from selfview.distributed import current
 from selfview.synchrony import synchronised
 from selfview.targets import adapt, entropy, marginal_error, sinkhorn
 from selfview.training import TrainingError
-from selfview.views import random_step, varied_lengths
+from selfview.views import random_step
 
 COMMON = dict(batch_size=256, random_state=0, verbose=0)
 
@@ -157,7 +157,7 @@ def noise():
     share = current().share(11)
     generator = torch.Generator().manual_seed(0)
     x = torch.zeros(11, 7)[share.rows]
-    length = varied_lengths(len(x), 2.0, generator, share)
+    length = 2.0 * share.draw(torch.rand, (len(x), 1), generator=generator)
     return {"step": share.gather(random_step(x, length, generator, share)).numpy()}
 
 

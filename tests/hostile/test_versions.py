@@ -42,21 +42,21 @@ def test_older_descriptions_are_brought_up_a_version_at_a_time(model, monkeypatc
     """Two versions to come, as a rename and a new field would make them."""
     steps = []
 
-    def rename(meta):
+    def rename(tensors, meta):
         steps.append(1)
         given = dict(meta["parameters"])
-        return meta | {"parameters": given | {"xi": given.pop("probe", given.get("xi"))}}
+        return tensors, meta | {"parameters": given | {"xi": given.pop("probe", given.get("xi"))}}
 
-    def add(meta):
+    def add(tensors, meta):
         steps.append(2)
-        return meta | {"parameters": meta["parameters"] | {"sinkhorn_iterations": 7}}
+        return tensors, meta | {"parameters": meta["parameters"] | {"sinkhorn_iterations": 7}}
 
     def old_name(meta):
         meta["parameters"]["probe"] = 3.0
         del meta["parameters"]["xi"]
 
-    monkeypatch.setattr(storage, "VERSION", 3)
-    monkeypatch.setattr(storage, "UPGRADES", storage.UPGRADES | {1: rename, 2: add})
+    monkeypatch.setattr(storage, "VERSION", 4)
+    monkeypatch.setattr(storage, "UPGRADES", storage.UPGRADES | {2: rename, 3: add})
     described(model / "selfview/model.safetensors", old_name)
     found = SelfView.load(model / "selfview", encoder=encoder())
     assert steps == [1, 2]
@@ -68,7 +68,9 @@ def test_older_descriptions_are_brought_up_a_version_at_a_time(model, monkeypatc
 
 def test_an_upgrade_of_a_damaged_description_is_our_error(model, monkeypatch):
     monkeypatch.setattr(storage, "VERSION", 2)
-    monkeypatch.setattr(storage, "UPGRADES", {1: lambda meta: meta | {"a": meta["nothing"]}})
+    monkeypatch.setattr(
+        storage, "UPGRADES", {1: lambda t, meta: (t, meta | {"a": meta["nothing"]})}
+    )
     with pytest.raises(FileFormatError, match="is damaged"):
         SelfView.load(model / "selfview", encoder=encoder())
 
@@ -79,8 +81,8 @@ def test_every_older_version_has_its_step():
 
 
 def test_newer_versions_are_refused_with_the_way_out(model):
-    described(model / "selfview/model.safetensors", lambda meta: meta.update(version=2))
-    with pytest.raises(FileFormatError, match=r"version 2; .* Update selfview"):
+    described(model / "selfview/model.safetensors", lambda meta: meta.update(version=99))
+    with pytest.raises(FileFormatError, match=r"version 99; .* Update selfview"):
         SelfView.load(model / "selfview", encoder=encoder())
     path = model / "preparation/preparation.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 2}))

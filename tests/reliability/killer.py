@@ -116,7 +116,7 @@ def main():
     for ending in [*endings, ""]:
         state = folder / f"state-{number}"
         code = run(state, folder / f"{number}", ending, whole)
-        kept = sorted(path.name for path in state.iterdir()) if state.is_dir() else []
+        kept = sorted(path.name for path in state.glob("checkpoint-*")) if state.is_dir() else []
         ends.append({"ending": ending, "code": code, "kept": kept})
         number += code == 0
     print(json.dumps(ends))  # noqa: T201

@@ -21,6 +21,7 @@ from selfview.errors import InputError, SelfViewError
 from selfview.evaluation import evaluate
 from selfview.events import Events
 from selfview.forecast import Forecast, duration, forecast
+from selfview.neighbours import Neighbours
 from selfview.progress import watched
 from selfview.runs import save_run
 
@@ -160,7 +161,7 @@ def _leave_nothing(plan: Plan) -> None:
 
 def _forget(folder: Path) -> None:
     """Remove the checkpoints in `folder`, and the folder if nothing else is in it."""
-    for path in (*folder.glob("checkpoint-*.safetensors"), folder / FILE):
+    for path in (*folder.glob("checkpoint-*.safetensors"), folder / Neighbours.FILE, folder / FILE):
         path.unlink(missing_ok=True)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
