@@ -39,7 +39,7 @@ def draw_views(path: Path) -> None:
         nn.Linear(64, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 2),
     )  # fmt: skip
     model = SelfView(
-        encoder=encoder, n_prototypes=8, epsilon=0.25, lengths="fixed", xi=0.1, epochs=150,
+        encoder=encoder, n_prototypes=8, epsilon=0.25, neighbours=0, xi=0.1, epochs=150,
         batch_size=400, random_state=0, verbose=0,
     ).fit(X)  # fmt: skip
     network = model.network_

@@ -99,7 +99,7 @@ def baselines():
     found = {}
     kinds = (AdversarialAutoEncoder, SparseAutoEncoder, VariationalAutoEncoder, CPC)
     for kind in kinds:
-        given = dict(n_components=3, epochs=2, **COMMON)
+        given = dict(n_components=3, epochs=2, recipe="paper", **COMMON)
         if kind is not CPC:
             given["batch_norm"] = False  # none but the encoder's own
             given["encoder"] = nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))

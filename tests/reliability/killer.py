@@ -23,6 +23,7 @@ from small_fits import rows, small_model
 
 from selfview import disk
 from selfview.checkpoint import Checkpoints
+from selfview.neighbours import Neighbours
 
 MOMENTS = (
     "half-written",
@@ -116,7 +117,8 @@ def main():
     for ending in [*endings, ""]:
         state = folder / f"state-{number}"
         code = run(state, folder / f"{number}", ending, whole)
-        kept = sorted(path.name for path in state.glob("checkpoint-*")) if state.is_dir() else []
+        kept = sorted(path.name for path in state.iterdir()) if state.is_dir() else []
+        kept = [name for name in kept if name != Neighbours.FILE]
         ends.append({"ending": ending, "code": code, "kept": kept})
         number += code == 0
     print(json.dumps(ends))  # noqa: T201
