@@ -33,6 +33,7 @@ FENCE = re.compile(
 NOT_RUN = {
     ("README.md", "sets up an environment of its own"),
     ("README.md", "installs packages"),
+    ("README.md", "takes hours"),
     ("docs/guide.md", "installs packages"),
     ("docs/command-line.md", "changes the user's shell"),
     ("docs/scaling.md", "needs several processes"),

@@ -120,7 +120,7 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(folders, tmp_path, monkey
         stopped.setattr(estimator, "follow", stop_after_one)
         with pytest.raises(KeyboardInterrupt):
             run(job, *folders, budget="smoke")
-    assert list((folders[1] / job[0].fit.key / "checkpoint").glob("*1.safetensors"))
+    assert list((folders[1] / job[0].fit.key / "checkpoint").glob("checkpoint-000001-*"))
     run(job, *folders, budget="smoke")
     resumed = np.load(folders[1] / job[0].fit.key / training.EMBEDDING)
     np.testing.assert_array_equal(resumed, expected)
@@ -131,7 +131,7 @@ def test_a_damaged_checkpoint_starts_the_run_again_and_says_so(folders):
     job = jobs(count=1)
     checkpoint = folders[1] / job[0].fit.key / "checkpoint"
     checkpoint.mkdir(parents=True)
-    (checkpoint / "checkpoint-000001.safetensors").write_bytes(b"nonsense")
+    (checkpoint / "checkpoint-000001-000000000.safetensors").write_bytes(b"nonsense")
     assert run(job, *folders, budget="smoke").done == 1
     (record,) = read_shelf(folders[0]).records.values()
     assert any("checkpoint" in note for note in record.notes)
