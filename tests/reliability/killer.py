@@ -18,6 +18,7 @@ import time
 import warnings
 from pathlib import Path
 
+import torch._dynamo  # noqa: F401 (else every child imports it, at its first step)
 from safetensors.torch import save_file
 from small_fits import rows, small_model
 
@@ -80,9 +81,10 @@ def arm(moment):
 
 def fit(checkpoint, out, ending):
     """In the child."""
-    # Every step; or never, so that only an interrupt keeps a state.
-    Checkpoints.INTERVAL = 1e6 if ending.startswith("interrupt") else 0.0
-    if ending.startswith(tuple(MOMENTS)):
+    # Every few steps; or never, so that only an interrupt keeps a state.
+    Checkpoints.INTERVAL = 1e6 if ending.startswith("interrupt") else 0.05
+    if ending in MOMENTS:
+        Checkpoints.INTERVAL = 0.0  # every step, so that the third comes soon
         arm(ending)
     try:
         model = small_model(checkpoint=checkpoint).fit(rows())

@@ -68,7 +68,8 @@ def test_kills_at_any_moment_change_no_bit(tmp_path):
     for moment in ("half-written", "before-sync", "before-rename"):
         left = [name for name in at[moment]["kept"] if name.endswith(".tmp")]
         assert len(left) == 1, "the kill came at another moment"
-    assert len(at["before-the-old-are-removed"]["kept"]) > 3  # the lock, and more than two states
+    # Three states at least, for a kill after a rename leaves an old one too; and the lock.
+    assert len(at["before-the-old-are-removed"]["kept"]) >= 4
 
 
 @pytest.fixture(scope="module")
