@@ -38,8 +38,8 @@ RECIPES = {
         text_ratio=20 / math.sqrt(2000),
         xi=10.0,
     ),
-    # Neighbours differ from a row as rows do, steps where the model is weakest; shorter steps and a
-    # higher rate learn in minutes what the paper's values learn in hours. See benchmarks/quality.py.
+    # Neighbours differ from a row as rows do, steps where the model is weakest; a higher rate and
+    # shorter steps suit budgets of minutes. Measured by benchmarks/quality.py.
     "selfview": Recipe(
         learning_rate=2e-3,
         schedule="cosine",
