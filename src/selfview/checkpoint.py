@@ -175,7 +175,10 @@ class Checkpoints:
             self._lock.enter_context(locked(self.folder))
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        # Only after a good end: behind states that can't be read an older one may be needed.
+        if kind is None:
+            self._remove_old()
         self._lock.close()
 
     def latest(self) -> State | None:
@@ -239,11 +242,14 @@ class Checkpoints:
         epochs, steps = training.place
         path = self.folder / f"checkpoint-{epochs:06d}-{steps:09d}.safetensors"
         write_state(path, tensors, {**meta, "identity": self.identity})
-        for old in self._paths()[: -self.KEEP]:
-            old.unlink(missing_ok=True)
+        self._remove_old()
         now = time.monotonic()
         # A state that takes seconds to write is written less often: a tenth of the time at most.
         self._next = now + self.INTERVAL * max(1.0, now - start)
+
+    def _remove_old(self) -> None:
+        for old in self._paths()[: -self.KEEP]:
+            old.unlink(missing_ok=True)
 
     def _paths(self) -> list[Path]:
         """Oldest first."""

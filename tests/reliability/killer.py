@@ -15,6 +15,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 import warnings
 from pathlib import Path
 
@@ -101,6 +102,8 @@ def run(checkpoint, out, ending="", second=1.0):
     if child == 0:
         try:
             fit(checkpoint, out, ending)
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(1)
     if ending and ending not in MOMENTS:

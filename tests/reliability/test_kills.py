@@ -39,6 +39,8 @@ def killed(folder, endings):
         command, env=environment(), capture_output=True, text=True, timeout=900, check=True
     )
     ends = json.loads(done.stdout)
+    # The end, SIGKILL or an interrupt: a fit that fails by itself is no kill.
+    assert {end["code"] for end in ends} <= {0, -9, 130}, done.stderr
     finished = [end for end in ends if end["code"] == 0]
     assert ends[-1] in finished
     whole, history = result(folder / "whole")

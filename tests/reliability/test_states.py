@@ -77,3 +77,21 @@ def test_a_newest_state_cut_short_gives_way_to_the_one_before(tmp_path, monkeypa
     newest.write_bytes(newest.read_bytes()[:1000])
     whole = small_model(epochs=1).fit(rows())
     assert bits(small_model(epochs=1, checkpoint=tmp_path).fit(rows())) == bits(whole)
+
+
+def test_a_finished_fit_removes_what_a_kill_left_beyond_two(tmp_path, finished):
+    """A kill after the last rename leaves three, and there is no step more to tidy up."""
+    for name in ("checkpoint-000000-000000007", "checkpoint-000000-000000008", finished.stem):
+        (tmp_path / f"{name}.safetensors").write_bytes(finished.read_bytes())
+    small_model(epochs=1, checkpoint=tmp_path).fit(rows())
+    kept = sorted(path.name for path in tmp_path.iterdir())
+    assert kept == ["checkpoint-000000-000000008.safetensors", finished.name]
+
+
+def test_no_state_is_removed_while_none_can_be_read(tmp_path):
+    names = [f"checkpoint-00000{epoch}-000000000.safetensors" for epoch in range(4)]
+    for name in names:
+        (tmp_path / name).write_bytes(b"damaged")
+    with pytest.raises(FileFormatError, match="cut short"):
+        small_model(epochs=1, checkpoint=tmp_path).fit(rows())
+    assert sorted(path.name for path in tmp_path.iterdir()) == names
