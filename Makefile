@@ -65,8 +65,10 @@ check: $(VENV)/.dev
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN) -m mkdocs build --strict --quiet
 
+# Speed and memory; quality.py, which takes hours, is run by itself.
+BENCHMARKS := step sinkhorn transform scaling data evaluation baselines traffic soak memory
 bench: $(VENV)/.dev
-	@for b in benchmarks/*.py; do echo "== $$b"; $(BIN) "$$b" || exit 1; done
+	@for b in $(BENCHMARKS); do echo "== $$b"; $(BIN) benchmarks/$$b.py || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist runs site .mypy_cache .ruff_cache .pytest_cache .hypothesis
