@@ -61,7 +61,8 @@ class AdversarialAutoEncoder(AutoEncoder):
     n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule,
     precision, device, random_state, checkpoint, verbose
         As in `AutoEncoder`. Batch norm stands in encoder and decoder, not in the discriminator,
-        which would see from it whether a batch is of one kind.
+        which would see from it whether a batch is of one kind. The recipe is the paper's by
+        default: at our higher rate the three phases don't settle.
 
     References
     ----------
@@ -76,6 +77,8 @@ class AdversarialAutoEncoder(AutoEncoder):
     >>> sorted(model.fit(X).history_[-1])
     ['discriminator', 'epoch', 'generator', 'reconstruction', 'seconds']
     """
+
+    recipe: str = "paper"
 
     def _network(self, run: Run) -> AdversarialNetwork:
         encoder = self._encoder(run)
