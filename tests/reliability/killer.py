@@ -107,7 +107,12 @@ def run(checkpoint, out, ending="", second=1.0):
         finally:
             os._exit(1)
     if ending and ending not in MOMENTS:
-        time.sleep(second * float(ending.rpartition(":")[2]))
+        until = time.monotonic() + second * float(ending.rpartition(":")[2])
+        while time.monotonic() < until:
+            ended, status = os.waitpid(child, os.WNOHANG)
+            if ended:  # before its time: nothing to kill
+                return os.waitstatus_to_exitcode(status)
+            time.sleep(0.002)
         os.kill(child, signal.SIGINT if ending.startswith("interrupt") else signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
