@@ -39,7 +39,7 @@ def count(features: int, k: int) -> tuple[Counter[str], int]:
 
     dist.all_reduce = counted
     X = np.random.default_rng(0).normal(size=(ROWS, features)).astype(np.float32)
-    model = SelfView(n_prototypes=k, epochs=STEPS, random_state=0, verbose=0).fit(X)
+    model = SelfView(n_prototypes=k, neighbours=0, epochs=STEPS, random_state=0, verbose=0).fit(X)
     dist.all_reduce = original
     return sent, sum(p.numel() for p in model.network_.parameters())
 
