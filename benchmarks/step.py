@@ -10,6 +10,7 @@ printed (plain.py) over ours. "targets": share of the step that Sinkhorn and the
 """
 
 import argparse
+import copy
 import math
 from collections.abc import Callable
 
@@ -21,11 +22,12 @@ import plain
 from selfview import SelfView
 from selfview.baselines import AutoEncoder
 from selfview.devices import has_bfloat16
+from selfview.distributed import ALONE
 from selfview.estimator import Embedder
 from selfview.networks import convolutions
 from selfview.rows import as_rows
 from selfview.targets import adapt
-from selfview.training import Step, _descend, adam, autocast
+from selfview.training import Step, _descend, autocast
 
 BATCH, K, PASSES = 256, 100, 11
 SHAPES = {"784": (784,), "2000": (2000,), "2304": (2304,), "28x28": (1, 28, 28)}
@@ -48,21 +50,20 @@ def step_of(model: Embedder, X: np.ndarray) -> tuple[Callable[[], object], torch
     """A step of the model's own training, as `fit` does it, on one batch."""
     rows = as_rows(X)
     run = model._run(rows)
-    network = model._start(run)
-    network.train()
-    phases = model._phases(network, run)
-    optimisers = [adam(phase) for phase in phases]
+    course = model._start(run)
+    course.network.train()
     generator = torch.Generator().manual_seed(0)
     order = np.random.default_rng(0).permutation(len(X))
 
     def call() -> None:
         step = Step(run.batch(rows, order), run.epochs / 2, generator)
-        for phase, optimiser in zip(phases, optimisers, strict=True):
+        for phase, optimiser in zip(course.phases, course.optimisers, strict=True):
             with autocast(run.device, run.precision):
                 loss, _ = phase.loss(step)
-            _descend(phase, optimiser, loss, step.epoch)
+            gradients = ALONE.gradients(loss, phase.parameters, step.share)
+            _descend(phase, optimiser, gradients, step.epoch)
 
-    return call, network
+    return call, course.network
 
 
 def measure(name: str, precision: str, rounds: int) -> dict[str, object]:
@@ -72,7 +73,7 @@ def measure(name: str, precision: str, rounds: int) -> dict[str, object]:
     model = SelfView(recipe="paper", n_prototypes=K, **common)
     ours, network = step_of(model, X)
     ae, _ = step_of(AutoEncoder(**common), X)
-    peer = SelfView(recipe="paper", n_prototypes=K, **common)._start(model._run(as_rows(X)))
+    peer = copy.deepcopy(network)
     x = torch.from_numpy(X)
     logits = network(x).detach().float()
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32

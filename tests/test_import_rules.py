@@ -13,8 +13,18 @@ SOURCE = Path(selfview.__file__).parent
 # Left to right: a room may import only from rooms before it.
 ORDER = (
     *("errors", "parameters", "stored", "rows", "devices", "health", "progress", "interrupts"),
-    *("disk", "distributed", "views", "targets", "losses", "networks", "training", "checkpoint"),
-    *("synchrony", "course", "neighbours", "recipes", "run", "forecast", "storage", "estimator"),
+    *("disk", "distributed", "views", "targets", "losses", "convolution", "networks", "training"),
+    *(
+        "checkpoint",
+        "synchrony",
+        "course",
+        "neighbours",
+        "recipes",
+        "run",
+        "forecast",
+        "storage",
+        "estimator",
+    ),
     *("method", "baselines", "evaluation", "exports", "events", "configuration"),
     *("runs", "embedding", "compare", "paper", "report", "cli", "__main__"),
 )

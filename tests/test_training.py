@@ -1,5 +1,7 @@
 """The loop: every row once an epoch, seeded by position, and stopped when numbers end."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
+from selfview.networks import cnn_encoder
 from selfview.training import Phase, TrainingError, adam, all_finite, batches, step_seed, train
 
 
@@ -155,3 +158,36 @@ def test_large_finite_numbers_are_finite():
     assert all_finite([torch.full((10,), 3e38)])
     assert not all_finite([torch.tensor([1.0]), torch.tensor([1.0, float("inf")])])
     assert not all_finite([torch.tensor([float("inf"), -float("inf")])])
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+def test_convolutions_learn_as_with_an_optimiser_that_minds_the_layout(channels):
+    torch.manual_seed(0)
+    ours = cnn_encoder((channels, 12, 12), 4)
+    theirs = copy.deepcopy(ours)
+    x = torch.randn(16, channels, 12, 12).contiguous(memory_format=torch.channels_last)
+
+    def loss(step):
+        return ours(step.batch).square().sum(), {}
+
+    phase = Phase("loss", list(ours.parameters()), loss, lambda _: 1e-2)
+    figures = train(
+        [phase],
+        [adam(phase)],
+        lambda index: x[index],
+        16,
+        epochs=range(4),
+        batch_size=16,
+        seed=0,
+        device=torch.device("cpu"),
+    )
+    found = [row["loss"] for row in figures]
+    plain = torch.optim.Adam(theirs.parameters(), lr=1e-2, foreach=False, fused=False)
+    expected = []
+    for _ in range(4):
+        plain.zero_grad()
+        value = theirs(x).square().sum()
+        value.backward()
+        plain.step()
+        expected.append(value.item())
+    assert found == pytest.approx(expected, rel=1e-3)

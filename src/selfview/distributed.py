@@ -43,9 +43,9 @@ class Share:
         """Mean over all entries (or `dim`, 0 being rows) of what all processes hold."""
         return x.mean() if dim is None else x.mean(dim)
 
-    def logsumexp(self, x: Tensor) -> Tensor:
-        """log of the sum of exp(x) over the rows of the whole batch; finite if `x` is."""
-        return torch.logsumexp(x, dim=0)
+    def amax(self, x: Tensor) -> Tensor:
+        """The largest of every column over the rows of the whole batch."""
+        return x.amax(0)
 
     def gather(self, x: Tensor, dim: int = 0) -> Tensor:  # noqa: ARG002
         """The rows of all processes in the batch's order, along `dim`; gradients pass through."""
@@ -74,10 +74,8 @@ class Portion(Share):
     def mean(self, x: Tensor, dim: int | None = None) -> Tensor:
         return self.sum(super().mean(x, dim) * self.weight)
 
-    def logsumexp(self, x: Tensor) -> Tensor:
-        own = super().logsumexp(x)
-        top = all_reduce(own.clone(), dist.ReduceOp.MAX)
-        return top + self.sum((own - top).exp()).log()
+    def amax(self, x: Tensor) -> Tensor:
+        return all_reduce(super().amax(x), dist.ReduceOp.MAX)
 
     def gather(self, x: Tensor, dim: int = 0) -> Tensor:
         before, after = list(x.shape), list(x.shape)

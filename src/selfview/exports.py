@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from selfview import networks, parameters
 from selfview.checkpoint import write_bytes
+from selfview.convolution import FirstConvolution
 from selfview.errors import InputError, MissingDependencyError, SelfViewError
 
 if TYPE_CHECKING:
@@ -120,13 +121,17 @@ def _module(model: "Embedder") -> Exported:
     if not hasattr(model, "_fitted_network"):
         name = type(model).__name__
         raise InputError(f"{name} has no network to export: save it with its own save()")
-    encoder = _unscaled(copy.deepcopy(model._fitted_network().encoder).cpu().float().eval())
+    encoder = _plain(copy.deepcopy(model._fitted_network().encoder).cpu().float().eval())
     shape = networks.input_shape(model.shape_in_, model.encoder)
     return Exported(encoder.requires_grad_(False), shape).eval()
 
 
-def _unscaled(encoder: nn.Module) -> nn.Module:
-    """The same function without the division of the input, which the first weights take over."""
+def _plain(encoder: nn.Module) -> nn.Module:
+    """The same function by layers of PyTorch's own: the first weights take over the scale."""
+    for parent in list(encoder.modules()):
+        for name, layer in parent.named_children():
+            if isinstance(layer, FirstConvolution):
+                setattr(parent, name, layer.plain())
     if not isinstance(encoder, networks.ScaledEncoder):
         return encoder
     first = next(part for part in encoder if isinstance(part, nn.Linear | nn.Conv2d))

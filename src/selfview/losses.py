@@ -5,6 +5,11 @@ from torch import Tensor
 from torch.nn import functional as F
 
 
+def finite_log(q: Tensor) -> Tensor:
+    """Logarithm of probabilities, finite also at 0, where its product with them is to be 0."""
+    return q.clamp_min(torch.finfo(q.dtype).tiny).log()
+
+
 def kl(q: Tensor, logits: Tensor) -> Tensor:
     """Mean over rows of KL(q || softmax(logits)); no gradient reaches `q`.
 
@@ -13,7 +18,7 @@ def kl(q: Tensor, logits: Tensor) -> Tensor:
     q = q.detach()
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
     log_p = F.log_softmax(logits, dim=1)
-    rows: Tensor = (torch.special.xlogy(q, q) - q * log_p).sum(dim=1)
+    rows: Tensor = (q * (finite_log(q) - log_p)).sum(dim=1)
     return rows.mean()
 
 

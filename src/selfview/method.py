@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -289,8 +290,8 @@ class SelfView(Embedder):
             return q
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
-            view1, view2 = self._views(network, step, run.neighbours)
-            o1, o2 = network(view1), network(view2)
+            views = self._views(network, step, run.neighbours)
+            o1, o2 = network(views, parts=2).chunk(2)
             q1 = targets(o1, step)
             q2 = targets(o2, step)
             value = swapped_kl(q1, o1, q2, o2)
@@ -305,37 +306,33 @@ class SelfView(Embedder):
         learned = [p for p in network.parameters() if p.requires_grad]  # an encoder may be frozen
         return [Phase("loss", learned, loss, rate)]
 
-    def _views(
-        self, network: EncoderHead, step: Step, neighbours: Neighbours | None
-    ) -> tuple[Tensor, Tensor]:
-        """Two views of a batch: steps of the kinds that `views` names, or a neighbour as second."""
+    def _views(self, network: EncoderHead, step: Step, neighbours: Neighbours | None) -> Tensor:
+        """The first views of a batch, and the second: steps as `views` says, or neighbours."""
         x, epsilon = step.batch, float(network.epsilon)
-        xi = RECIPES[self.recipe].xi if self.xi == "auto" else float(self.xi)
-        scale = float(getattr(network.encoder, "scale", 1.0))  # to the unit of the rows
         kinds = VIEWS[self.views][: 1 if neighbours else 2]
-        with untouched(network):
-            p = torch.empty(0)
-            if "adversarial" in kinds:
+        views = [x] * kinds.count("none")
+        for _ in range(kinds.count("random")):
+            views.append(x + random_step(x, epsilon, step.generator, step.share))
+        if count := kinds.count("adversarial"):
+            xi = RECIPES[self.recipe].xi if self.xi == "auto" else float(self.xi)
+            unit = float(getattr(network.encoder, "scale", 1.0))  # of the rows
+            with untouched(network):
                 with torch.no_grad():
                     p = torch.softmax(network(x).float(), dim=1)
-
-            def view(kind: str) -> Tensor:
-                if kind == "none":
-                    return x
-                if kind == "random":
-                    return x + random_step(x, epsilon, step.generator, step.share)
-                return x + adversarial_step(
-                    network,
+                steps = adversarial_step(
+                    partial(network, parts=count),
                     x,
                     p,
                     epsilon=epsilon,
-                    xi=epsilon if xi is None else xi * scale,
+                    xi=epsilon if xi is None else xi * unit,
                     generator=step.generator,
                     share=step.share,
+                    count=count,
                 )
-
-            first, *second = map(view, kinds)
-            return first, neighbours.draw(step) if neighbours else second[0]
+            views.append(torch.cat([x] * count) + steps)
+        if neighbours:
+            views.append(neighbours.draw(step))
+        return torch.cat(views)
 
     def _headline(self, rows: Rows, run: Run, network: EncoderHead) -> str:
         return f"{super()._headline(rows, run, network)}, epsilon {float(network.epsilon):.3g}"

@@ -3,11 +3,13 @@
 import copy
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 
+from selfview.convolution import FirstConvolution
 from selfview.errors import InputError
 
 FILTERS = 128  # of the first convolution; every further one has twice as many, up to the limit
@@ -16,6 +18,9 @@ KERNEL, STRIDE = 5, 2
 LARGEST_SIDE = 8  # an image is halved until it is no larger, at least twice
 
 ENCODERS = ("auto", "mlp", "cnn")
+# Layers that make of a row what they make of it in any batch.
+ROW_BY_ROW = (nn.Linear, nn.ReLU, nn.Flatten)
+
 BATCH_NORM = ("both", "encoder", "head", "none")
 
 
@@ -67,7 +72,8 @@ def cnn_encoder(shape: Sequence[int], n_components: int, batch_norm: bool = True
     channels = shape[0]
     plan = convolutions(shape)
     for filters, padding, _ in plan:
-        layers.append(nn.Conv2d(channels, filters, KERNEL, STRIDE, padding))
+        kind = nn.Conv2d if layers else FirstConvolution
+        layers.append(kind(channels, filters, KERNEL, STRIDE, padding))
         if batch_norm:
             layers.append(nn.BatchNorm2d(filters))
         layers.append(nn.ReLU())
@@ -124,9 +130,32 @@ class ScaledEncoder(nn.Sequential):
         super().__init__(*layers)
         self.register_buffer("scale", torch.tensor(scale, dtype=torch.float32))
 
-    def forward(self, x: Tensor) -> Tensor:
-        z: Tensor = super().forward(x / self.scale)  # type: ignore[no-untyped-call]
+    def forward(self, x: Tensor, parts: int = 1) -> Tensor:
+        if not x.is_cpu or self.scale != 1:  # elsewhere the question would cost more
+            x = x / self.scale
+        return in_parts(self, x, parts)
+
+
+def in_parts(layers: nn.Sequential, x: Tensor, parts: int) -> Tensor:
+    """`layers` of several batches of equal size that stand one after another in `x`.
+
+    What one would get from each batch by itself, but in one pass: a product of twice as many rows
+    costs less than two products. Only batch norm, and what is not known here, takes one batch after
+    the other; convolutions all do, for which putting batches together costs more than it gains.
+    """
+    if parts == 1:
+        z: Tensor = nn.Sequential.forward(layers, x)  # type: ignore[no-untyped-call]
         return z
+    if any(isinstance(layer, nn.Conv2d) for layer in layers):
+        return one_by_one(partial(in_parts, layers, parts=1), x, parts)
+    for layer in layers:
+        x = layer(x) if isinstance(layer, ROW_BY_ROW) else one_by_one(layer, x, parts)
+    return x
+
+
+def one_by_one(function: Callable[[Tensor], Tensor], x: Tensor, parts: int) -> Tensor:
+    """`function` of each of several batches of equal size that stand one after another in `x`."""
+    return torch.cat([function(part) for part in x.chunk(parts)])
 
 
 class EncodingNetwork(nn.Module):
@@ -143,7 +172,7 @@ class EncoderHead(EncodingNetwork):
     temperature: Tensor
 
     def __init__(
-        self, encoder: nn.Module, head: nn.Module, *, epsilon: float, temperature: float
+        self, encoder: nn.Module, head: nn.Sequential, *, epsilon: float, temperature: float
     ) -> None:
         super().__init__()
         self.encoder = encoder
@@ -151,9 +180,13 @@ class EncoderHead(EncodingNetwork):
         self.register_buffer("epsilon", torch.tensor(epsilon, dtype=torch.float64))
         self.register_buffer("temperature", torch.tensor(temperature, dtype=torch.float64))
 
-    def forward(self, x: Tensor) -> Tensor:
-        logits: Tensor = self.head(self.encoder(x))
-        return logits
+    def forward(self, x: Tensor, parts: int = 1) -> Tensor:
+        """Logits of rows; of `parts` batches one after another, as of each by itself."""
+        if isinstance(self.encoder, ScaledEncoder):
+            z = self.encoder(x, parts)
+        else:  # one's own, which may look at a batch as it likes
+            z = one_by_one(self.encoder, x, parts)
+        return in_parts(self.head, z, parts)
 
 
 def input_shape(shape: tuple[int, ...], encoder: str | nn.Module) -> tuple[int, ...]:

@@ -12,9 +12,7 @@ TEMPERATURE_STEP = 0.1  # h_step
 ENTROPY_TOLERANCE = 5e-3  # h_tol
 POLICY_ROUNDS = 5
 
-# Scalings are folded back into the kernel's exponent after so many rounds, before they can leave
-# the range of float32.
-_ROUNDS_PER_BLOCK = 10
+_DIGITS = 36  # that the scalings may have before they are folded back, in float32
 
 
 def sinkhorn(logits: Tensor, temperature: float, iterations: int, share: Share = WHOLE) -> Tensor:
@@ -43,22 +41,42 @@ def sinkhorn(logits: Tensor, temperature: float, iterations: int, share: Share =
     >>> [round(column, 3) for column in q.mean(0).tolist()]
     [0.5, 0.5]
     """
+    return _transport(logits, temperature, iterations, share)[0]
+
+
+def _transport(
+    logits: Tensor, temperature: float, iterations: int, share: Share
+) -> tuple[Tensor, float]:
+    """What `sinkhorn` returns, and its mean entropy, which costs little here."""
+    m, k = logits.shape
+    # In t rounds a scaling grows to no more than the larger side to the power of t + 1.
+    block = max(1, int(_DIGITS / math.log10(max(m / share.weight, k, 10))) - 1)
     log_kernel = logits / temperature  # (batch, k)
-    log_columns = torch.zeros_like(log_kernel[0])  # (k,)
-    while iterations > 0:
-        # The first round of a block in the log domain: then no row or column of the kernel is
-        # empty, whatever the logits, and the cheap rounds that follow can't divide by zero.
-        log_rows = -torch.logsumexp(log_kernel + log_columns, dim=1, keepdim=True)  # (batch, 1)
-        log_columns = -share.logsumexp(log_kernel + log_rows)
-        kernel = (log_kernel + log_rows + log_columns).exp_()
-        columns = torch.ones_like(log_columns)
-        rounds = min(iterations, _ROUNDS_PER_BLOCK)
-        for _ in range(rounds - 1):
-            rows = torch.mv(kernel, columns).reciprocal_()
+    log_kernel -= log_kernel.amax(1, keepdim=True)
+    done = 0
+    while True:
+        # Every row had its largest entry at 0, and now so has every column: none is empty, and
+        # nothing below divides by zero, whatever the logits. What columns were raised by is taken
+        # off their first scaling, so that the rounds are those of the kernel as it was.
+        raised = -share.amax(log_kernel)
+        log_kernel += raised
+        kernel = log_kernel.exp()
+        columns = torch.exp(-raised)  # (k,)
+        for _ in range(min(block, iterations - done)):
+            rows = torch.mv(kernel, columns).reciprocal_()  # (batch,)
             columns = share.sum(torch.mv(kernel.T, rows)).reciprocal_()
-        log_columns += columns.log_()
-        iterations -= rounds
-    return torch.softmax(log_kernel + log_columns, dim=1)
+            done += 1
+        if done == iterations:
+            break
+        log_kernel += columns.log_()
+        log_kernel -= log_kernel.amax(1, keepdim=True)
+    q = kernel.mul_(columns)
+    sums = q.sum(1)
+    q /= sums[:, None]
+    # -log q is log(sums) - log_kernel - log(columns); a column that vanished has no share in it.
+    surprise = sums.log() - torch.mv(q, columns.log().nan_to_num_(neginf=0.0))
+    surprise -= (q * log_kernel).sum(1)
+    return q, float(share.mean(surprise))
 
 
 def entropy(q: Tensor, share: Share = WHOLE) -> Tensor:
@@ -94,8 +112,7 @@ def adapt(
 
     def solve(temperature: float) -> tuple[Tensor, float]:
         if temperature not in known:
-            q = sinkhorn(logits, temperature, iterations, share)
-            known[temperature] = q, float(entropy(q, share))
+            known[temperature] = _transport(logits, temperature, iterations, share)
         return known[temperature]
 
     q, found = solve(temperature)

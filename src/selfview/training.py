@@ -227,6 +227,10 @@ def _descend(
         # Before the step: a weight that is not a number would stay one.
         raise not_finite(f"the gradient of the {phase.name} became infinite or NaN", epoch)
     for parameter, gradient in zip(phase.parameters, gradients, strict=True):
+        if gradient is not None and gradient.stride() != parameter.stride():
+            # The fused optimiser pairs entries by their place in memory, and convolutions give
+            # gradients in another layout than that of the weights.
+            gradient = torch.empty_like(parameter).copy_(gradient)
         parameter.grad = gradient
     for group in optimiser.param_groups:
         group["lr"] = phase.learning_rate(epoch)

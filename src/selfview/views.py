@@ -36,7 +36,8 @@ def scaled(vectors: Tensor, length: float | Tensor) -> Tensor:
     flat = vectors.flatten(1).float()
     # Two divisions, because the square of a tiny gradient would vanish in float32.
     flat = flat / flat.abs().amax(1, keepdim=True).clamp_min(torch.finfo(flat.dtype).tiny)
-    return (F.normalize(flat, dim=1) * length).view_as(vectors)
+    norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True).clamp_min(1e-12)
+    return flat.mul_(length / norms).view_as(vectors)
 
 
 def random_step(
@@ -57,22 +58,23 @@ def adversarial_step(
     x: Tensor,
     p: Tensor,
     *,
-    epsilon: float | Tensor,
-    xi: float | Tensor,
+    epsilon: float,
+    xi: float,
     generator: torch.Generator,
     power_iterations: int = 1,
     share: Share = WHOLE,
+    count: int = 1,
 ) -> Tensor:
     """The step of length `epsilon` that changes the prediction `p` of `x` the most (Algorithm 3).
 
     Parameters
     ----------
     network : callable
-        From rows to logits.
+        From rows to logits. With a `count`, of as many batches one after another.
     x : Tensor (batch, *shape)
     p : Tensor (batch, k)
         The network's probabilities for `x`, without gradient.
-    epsilon, xi : float, or Tensor (batch, 1)
+    epsilon, xi : float
         Length of the step, and of the random probe at which the gradient is taken.
     generator : torch.Generator
         Source of the random probe.
@@ -81,8 +83,16 @@ def adversarial_step(
         `xi` is small.
     share : Share
         Which rows of the batch these are, if several processes hold it.
+    count : int
+        Steps for every row, each from a probe of its own.
+
+    Returns
+    -------
+    Tensor (count * batch, *shape)
+        All the first steps, then all the second.
     """
-    step = random_step(x, xi, generator, share)
+    step = torch.cat([random_step(x, xi, generator, share) for _ in range(count)])
+    x, p = torch.cat([x] * count), torch.cat([p] * count)
     for _ in range(power_iterations):
         step.requires_grad_()
         with torch.enable_grad():

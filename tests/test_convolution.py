@@ -1,0 +1,64 @@
+"""The first convolution against PyTorch's own, which knows nothing of ours."""
+
+import pytest
+import torch
+from torch import nn
+
+from selfview.convolution import FirstConvolution
+
+
+def twins(channels, padding=0, stride=2):
+    torch.manual_seed(0)
+    ours = FirstConvolution(channels, 6, 5, stride, padding)
+    plain = nn.Conv2d(channels, 6, 5, stride, padding)
+    plain.load_state_dict(ours.state_dict())
+    return ours, plain
+
+
+def gradients(layer, x):
+    y = layer(x)
+    return [y, *torch.autograd.grad(y.square().sum(), [x, layer.weight, layer.bias])]
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("padding", "stride"), [(0, 2), (2, 2), (0, 1)])
+@pytest.mark.parametrize("shape", [(28, 28), (9, 17), (6, 5)])
+def test_values_and_gradients_are_those_of_a_plain_convolution(channels, padding, stride, shape):
+    ours, plain = twins(channels, padding, stride)
+    x = torch.randn(4, channels, *shape, requires_grad=True)
+    for found, expected in zip(gradients(ours, x), gradients(plain, x), strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_gradients_are_right_by_finite_differences():
+    ours, _ = twins(1, padding=2)
+    ours.double()
+    x = torch.randn(2, 1, 7, 8, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(ours, (x,), check_batched_grad=False)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("grad", [True, False])
+def test_the_result_has_its_channels_last(channels, grad):
+    ours, _ = twins(channels)
+    with torch.set_grad_enabled(grad):
+        y = ours(torch.randn(4, channels, 28, 28))
+    assert y.stride() == (12 * 12 * 6, 1, 12 * 6, 6)
+
+
+def test_only_what_is_asked_for_gets_a_gradient():
+    ours, plain = twins(1)
+    ours.weight.requires_grad_(False)
+    x = torch.randn(3, 1, 12, 12, requires_grad=True)
+    ours(x).sum().backward()
+    plain(y := x.detach().clone().requires_grad_()).sum().backward()
+    assert ours.weight.grad is None
+    torch.testing.assert_close(ours.bias.grad, plain.bias.grad)
+    torch.testing.assert_close(x.grad, y.grad)
+
+
+def test_a_plain_copy_has_the_same_weights():
+    ours, _ = twins(1)
+    x = torch.randn(2, 1, 12, 12)
+    torch.testing.assert_close(ours.plain()(x), ours(x))
+    assert type(ours.plain()) is nn.Conv2d
