@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.decomposition import PCA
-from sklearn.neighbors import NearestNeighbors
-from sklearn.preprocessing import normalize
 from torch import Tensor
+from torch.nn import functional as F
 
 from selfview.checkpoint import read_state, write_state
 from selfview.distributed import current
@@ -119,6 +117,8 @@ def nearest(rows: Rows, count: int, *, cosine: bool) -> NDArray[np.int32]:
     >>> nearest(as_rows(np.array([[0.0], [1.0], [5.0]])), 1, cosine=False).ravel().tolist()
     [1, 0, 1]
     """
+    from sklearn.neighbors import NearestNeighbors  # takes a while, and not every fit needs it
+
     count = min(count, rows.n - 1)
     exact = rows.n <= EXACT_ROWS and rows.n * rows.n_features <= EXACT_NUMBERS
     sample = np.arange(rows.n)
@@ -141,8 +141,9 @@ def _points(rows: Rows, cosine: bool) -> Callable[[NDArray[np.intp]], Points]:
     """From row numbers to points whose distances are compared."""
 
     def points(index: NDArray[np.intp]) -> Points:
-        flat: Points = rows.pick(index).flatten(1).cpu().numpy()
-        return normalize(flat) if cosine else flat
+        flat = rows.pick(index).flatten(1).cpu()
+        found: Points = (F.normalize(flat) if cosine else flat).numpy()
+        return found
 
     return points
 
@@ -155,6 +156,8 @@ def _projected(
     """The same points, in the leading principal components of a sample."""
     if n_features <= DIMENSIONS:
         return points
+    from sklearn.decomposition import PCA
+
     some = np.random.default_rng(0).permutation(sample)
     some = np.sort(some[: max(2 * DIMENSIONS, SAMPLE_NUMBERS // n_features)])
     pca = PCA(min(DIMENSIONS, len(some)), svd_solver="randomized", random_state=0)

@@ -1,6 +1,7 @@
 """Targets by optimal transport: Sinkhorn-Knopp (Algorithm 1) and the temperature policy (2)."""
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -12,7 +13,10 @@ TEMPERATURE_STEP = 0.1  # h_step
 ENTROPY_TOLERANCE = 5e-3  # h_tol
 POLICY_ROUNDS = 5
 
-_DIGITS = 36  # that the scalings may have before they are folded back, in float32
+# Scalings are folded back into the exponent of the kernel after so many rounds, or before they can
+# leave the range of float32.
+_ROUNDS, _DIGITS = 10, 38
+_CACHED = 1 << 18  # entries of a kernel that a processor keeps at hand: 1 MiB of float32
 
 
 def sinkhorn(logits: Tensor, temperature: float, iterations: int, share: Share = WHOLE) -> Tensor:
@@ -41,48 +45,52 @@ def sinkhorn(logits: Tensor, temperature: float, iterations: int, share: Share =
     >>> [round(column, 3) for column in q.mean(0).tolist()]
     [0.5, 0.5]
     """
-    return _transport(logits, temperature, iterations, share)[0]
-
-
-def _transport(
-    logits: Tensor, temperature: float, iterations: int, share: Share
-) -> tuple[Tensor, float]:
-    """What `sinkhorn` returns, and its mean entropy, which costs little here."""
     m, k = logits.shape
-    # In t rounds a scaling grows to no more than the larger side to the power of t + 1.
-    block = max(1, int(_DIGITS / math.log10(max(m / share.weight, k, 10))) - 1)
-    log_kernel = logits / temperature  # (batch, k)
-    log_kernel -= log_kernel.amax(1, keepdim=True)
-    done = 0
+    # In t rounds no scaling grows beyond the larger side to the power of t.
+    safe = max(1, int(_DIGITS / math.log10(max(m / share.weight, k, 10))))
+    log_columns = logits.new_zeros(k)
     while True:
-        # Every row had its largest entry at 0, and now so has every column: none is empty, and
-        # nothing below divides by zero, whatever the logits. What columns were raised by is taken
-        # off their first scaling, so that the rounds are those of the kernel as it was.
-        raised = -share.amax(log_kernel)
-        log_kernel += raised
-        kernel = log_kernel.exp()
-        columns = torch.exp(-raised)  # (k,)
-        for _ in range(min(block, iterations - done)):
-            rows = torch.mv(kernel, columns).reciprocal_()  # (batch,)
-            columns = share.sum(torch.mv(kernel.T, rows)).reciprocal_()
-            done += 1
-        if done == iterations:
+        kernel = torch.add(log_columns, logits, alpha=1 / temperature)  # (batch, k)
+        # Rows that fit into a processor's cache are read once a round, not twice.
+        parts = kernel.split(max(1, _CACHED // k) if kernel.is_cpu else m)
+        for part in parts:
+            part -= part.amax(1, keepdim=True)
+        # Every row has its largest entry at 0, and so will every column: none is empty, and nothing
+        # below divides by zero, whatever the logits. What columns are raised by is taken off their
+        # first scaling, so that the rounds are those of the kernel as it was.
+        raised = -share.amax(kernel)
+        for part in parts:
+            part.add_(raised).exp_()
+        rounds = min(iterations, _ROUNDS)
+        columns = _scale(parts, torch.exp(-raised), rounds, share)
+        if rounds > safe and not (columns.isfinite() & (columns > 0)).all():
+            rounds = safe
+            columns = _scale(parts, torch.exp(-raised), rounds, share)
+        iterations -= rounds
+        if iterations == 0:
             break
-        log_kernel += columns.log_()
-        log_kernel -= log_kernel.amax(1, keepdim=True)
-    q = kernel.mul_(columns)
-    sums = q.sum(1)
-    q /= sums[:, None]
-    # -log q is log(sums) - log_kernel - log(columns); a column that vanished has no share in it.
-    surprise = sums.log() - torch.mv(q, columns.log().nan_to_num_(neginf=0.0))
-    surprise -= (q * log_kernel).sum(1)
-    return q, float(share.mean(surprise))
+        log_columns += raised + columns.log_()
+    for part in parts:
+        part *= columns
+        part /= part.sum(1, keepdim=True)
+    return kernel
+
+
+def _scale(parts: Sequence[Tensor], columns: Tensor, rounds: int, share: Share) -> Tensor:
+    """The scaling of the columns after so many rounds of a kernel that comes in parts."""
+    pairs = [(part, part.T) for part in parts]
+    for _ in range(rounds):
+        sums = torch.zeros_like(columns)
+        for part, turned in pairs:
+            sums.addmv_(turned, torch.mv(part, columns).reciprocal_())
+        columns = share.sum(sums).reciprocal_()
+    return columns
 
 
 def entropy(q: Tensor, share: Share = WHOLE) -> Tensor:
     """Mean entropy of the rows of `q`, in nats."""
-    rows: Tensor = torch.special.entr(q).sum(dim=1)
-    return share.mean(rows)
+    log_q = q.clamp_min(torch.finfo(q.dtype).tiny).log_()  # finite where q is 0, as is the product
+    return -share.mean((q * log_q).sum(1))
 
 
 def marginal_error(q: Tensor, share: Share = WHOLE) -> float:
@@ -112,7 +120,8 @@ def adapt(
 
     def solve(temperature: float) -> tuple[Tensor, float]:
         if temperature not in known:
-            known[temperature] = _transport(logits, temperature, iterations, share)
+            q = sinkhorn(logits, temperature, iterations, share)
+            known[temperature] = q, float(entropy(q, share))
         return known[temperature]
 
     q, found = solve(temperature)
