@@ -19,7 +19,7 @@ from selfview.recipes import RECIPES, SCHEDULES, Recipe
 from selfview.rows import Rows, Summary
 from selfview.targets import adapt, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training import Phase, Step
-from selfview.views import adversarial_step, random_step, untouched
+from selfview.views import adversarial_step, in_unit, random_step, untouched
 
 # How each of the two views is made.
 VIEWS = {
@@ -36,17 +36,22 @@ WARMUP_SHARE = 100 / PAPER_EPOCHS  # of the epochs, for the target entropy to co
 
 def auto_epsilon(summary: Summary, recipe: Recipe) -> float:
     """Length of a view's step: a share of the mean row norm, larger for tf-idf-like rows."""
+    if summary.spreads:  # in whose units a row is about so long
+        return recipe.dense_ratio * math.sqrt(len(summary.spreads))
     ratio = recipe.text_ratio if summary.text_like else recipe.dense_ratio
     # Rows that are all zero have no scale: any step is as good.
     return ratio * summary.mean_norm or 1.0
 
 
-def input_scale(summary: Summary) -> float:
+def input_scale(summary: Summary) -> float | tuple[float, ...]:
     """What rows are divided by, so that data in any unit learn alike: 1 if they are ordinary.
 
-    A power of two, by which division changes no rounding: rows times 1024 learn the same bits.
+    Columns of unlike units by their spreads. Else a power of two, by which division changes no
+    rounding: rows times 1024 learn the same bits.
     """
     norm = summary.mean_norm
+    if summary.spreads:
+        return summary.spreads
     if norm == 0 or ORDINARY_NORMS[0] <= norm < ORDINARY_NORMS[1]:
         return 1.0
     return 2.0 ** round(math.log2(norm / USUAL_NORM))
@@ -240,6 +245,8 @@ class SelfView(Embedder):
 
     def _run(self, rows: Rows) -> Run:
         run = super()._run(rows)
+        if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
+            run = replace(run, summary=replace(run.summary, spreads=()))
         count = self.neighbours
         if count == "auto":
             in_memory = rows.stored is None or rows.stored.fits
@@ -252,6 +259,7 @@ class SelfView(Embedder):
             lambda index: run.formed(rows.pick(index)),
             count=int(count),
             cosine=run.summary.text_like,
+            spreads=run.summary.spreads,
             about=asdict(run.summary),
             folder=folder,
         )
@@ -311,11 +319,11 @@ class SelfView(Embedder):
         x, epsilon = step.batch, float(network.epsilon)
         kinds = VIEWS[self.views][: 1 if neighbours else 2]
         views = [x] * kinds.count("none")
+        xi, unit = self._lengths(network)
         for _ in range(kinds.count("random")):
-            views.append(x + random_step(x, epsilon, step.generator, step.share))
+            moved = random_step(x, epsilon, step.generator, step.share)
+            views.append(x + in_unit(moved, unit))
         if count := kinds.count("adversarial"):
-            xi = RECIPES[self.recipe].xi if self.xi == "auto" else float(self.xi)
-            unit = float(getattr(network.encoder, "scale", 1.0))  # of the rows
             with untouched(network):
                 with torch.no_grad():
                     p = torch.softmax(network(x).float(), dim=1)
@@ -324,18 +332,31 @@ class SelfView(Embedder):
                     x,
                     p,
                     epsilon=epsilon,
-                    xi=epsilon if xi is None else xi * unit,
+                    xi=xi,
                     generator=step.generator,
                     share=step.share,
                     count=count,
+                    unit=unit,
                 )
             views.append(torch.cat([x] * count) + steps)
         if neighbours:
             views.append(neighbours.draw(step))
         return torch.cat(views)
 
+    def _lengths(self, network: EncoderHead) -> tuple[float, Tensor | None]:
+        """Length of the probe; and the columns' units, if lengths are counted in them."""
+        xi = RECIPES[self.recipe].xi if self.xi == "auto" else float(self.xi)
+        scale = getattr(network.encoder, "scale", torch.tensor(1.0))
+        if xi is None:
+            xi = float(network.epsilon)
+        elif not scale.ndim:
+            xi *= float(scale)
+        return xi, scale if scale.ndim else None
+
     def _headline(self, rows: Rows, run: Run, network: EncoderHead) -> str:
-        return f"{super()._headline(rows, run, network)}, epsilon {float(network.epsilon):.3g}"
+        scaled = ", columns of unlike units scaled by their spread" if run.summary.spreads else ""
+        epsilon = f", epsilon {float(network.epsilon):.3g}"
+        return super()._headline(rows, run, network) + epsilon + scaled
 
     def _diagnose(self, network: EncoderHead, x: Tensor, history: History) -> dict[str, float]:
         p = torch.softmax(network(x).float(), dim=1)

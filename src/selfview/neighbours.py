@@ -5,7 +5,8 @@ random sample, and looked for within that sample: the memory is then that of the
 the number of rows, and the time grows with them in proportion.
 """
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
@@ -45,6 +46,8 @@ class Neighbours:
         How many to draw from.
     cosine : bool
         Compare directions, not positions.
+    spreads : sequence of float
+        Of the columns, by which they are divided before they are compared; () for not at all.
     about : mapping
         What tells these rows from others, that JSON can hold.
     folder : Path or None
@@ -60,12 +63,14 @@ class Neighbours:
         *,
         count: int,
         cosine: bool,
+        spreads: Sequence[float] = (),
         about: Mapping[str, Any] | None = None,
         folder: Path | None = None,
     ) -> None:
         self.rows, self.take = rows, take
-        self.count, self.cosine = min(count, rows.n - 1), cosine
-        self.about = {"cosine": cosine, "shape": list(rows.shape), **(about or {})}
+        self.count, self.cosine, self.spreads = min(count, rows.n - 1), cosine, spreads
+        told = {"cosine": cosine, "shape": rows.shape, **(about or {})}
+        self.about = json.loads(json.dumps(told))  # as it will be read
         self.path = None if folder is None else folder / self.FILE
 
     def draw(self, step: Step) -> Tensor:
@@ -85,18 +90,23 @@ class Neighbours:
     def _found(self) -> NDArray[np.int32]:
         shape = (self.rows.n, self.count)
         if self.path is None:
-            return nearest(self.rows, self.count, cosine=self.cosine)
+            return self._look()
         with suppress(FileFormatError):
             tensors, meta = read_state(self.path)
             kept: NDArray[np.int32] = tensors.get("numbers", torch.empty(0)).numpy()
             if meta == self.about and kept.shape == shape and kept.dtype == np.int32:
                 return kept.clip(0, self.rows.n - 1)
-        found = nearest(self.rows, self.count, cosine=self.cosine)
+        found = self._look()
         write_state(self.path, {"numbers": torch.from_numpy(found)}, self.about)
         return found
 
+    def _look(self) -> NDArray[np.int32]:
+        return nearest(self.rows, self.count, cosine=self.cosine, spreads=self.spreads)
 
-def nearest(rows: Rows, count: int, *, cosine: bool) -> NDArray[np.int32]:
+
+def nearest(
+    rows: Rows, count: int, *, cosine: bool, spreads: Sequence[float] = ()
+) -> NDArray[np.int32]:
     """Numbers of the `count` rows nearest to each row, nearest first, itself left out.
 
     Parameters
@@ -106,6 +116,8 @@ def nearest(rows: Rows, count: int, *, cosine: bool) -> NDArray[np.int32]:
         At most `rows.n - 1` are returned.
     cosine : bool
         Compare directions, not positions.
+    spreads : sequence of float
+        Of the columns, which are divided by them; () for not at all.
 
     Returns
     -------
@@ -124,7 +136,7 @@ def nearest(rows: Rows, count: int, *, cosine: bool) -> NDArray[np.int32]:
     sample = np.arange(rows.n)
     if not exact:
         sample = np.sort(np.random.default_rng(0).permutation(rows.n)[:SAMPLE_ROWS])
-    points = _points(rows, cosine)
+    points = _points(rows, cosine, spreads)
     if not exact:
         points = _projected(points, rows.n_features, sample)
     candidates = np.concatenate([points(part) for part in _blocks(sample)])
@@ -137,11 +149,14 @@ def nearest(rows: Rows, count: int, *, cosine: bool) -> NDArray[np.int32]:
     return found
 
 
-def _points(rows: Rows, cosine: bool) -> Callable[[NDArray[np.intp]], Points]:
+def _points(
+    rows: Rows, cosine: bool, spreads: Sequence[float]
+) -> Callable[[NDArray[np.intp]], Points]:
     """From row numbers to points whose distances are compared."""
+    unit = torch.tensor(spreads or 1.0)
 
     def points(index: NDArray[np.intp]) -> Points:
-        flat = rows.pick(index).flatten(1).cpu()
+        flat = rows.pick(index).flatten(1).cpu() / unit
         found: Points = (F.normalize(flat) if cosine else flat).numpy()
         return found
 

@@ -122,16 +122,17 @@ def head(n_components: int, n_prototypes: int, batch_norm: bool = True) -> nn.Se
 
 
 class ScaledEncoder(nn.Sequential):
-    """Layers that see rows divided by a constant, which is saved with the weights."""
+    """Layers that see rows divided by a constant, or each column by its own; saved with weights."""
 
-    scale: Tensor
+    scale: Tensor  # a number, or (n_features,)
 
-    def __init__(self, scale: float, *layers: nn.Module) -> None:
+    def __init__(self, scale: float | Sequence[float], *layers: nn.Module) -> None:
         super().__init__(*layers)
         self.register_buffer("scale", torch.tensor(scale, dtype=torch.float32))
 
     def forward(self, x: Tensor, parts: int = 1) -> Tensor:
-        if not x.is_cpu or self.scale != 1:  # elsewhere the question would cost more
+        # Elsewhere than on a processor the question would cost more than the answer saves.
+        if self.scale.ndim or not x.is_cpu or self.scale != 1:
             x = x / self.scale
         return in_parts(self, x, parts)
 

@@ -6,7 +6,7 @@ hand out float32 tensors for the row numbers asked for. Nothing is ever copied o
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from selfview.stored import StoredArray, StoredCsr, stored_array, stored_csr
 
 CHUNK_BYTES = 1 << 25  # 32 MiB of float32 at a time when all rows are gone through
 TEXT_LIKE_DENSITY = 0.1
+UNLIKE = 30.0  # times the median spread: a column of another unit
 
 Index = NDArray[np.intp]
 
@@ -32,6 +33,7 @@ class Summary:
     density: float = 1.0  # share of entries that are not zero
     negative: bool = False  # is any entry below zero?
     constant: bool = False  # are all rows equal?
+    spreads: tuple[float, ...] = ()  # of the columns, if they are of unlike units
 
     @property
     def text_like(self) -> bool:
@@ -78,15 +80,24 @@ class Rows(ABC):
         """Check all entries and describe the rows, in one pass."""
         norms, nonzero, negative, constant = 0.0, 0, False, True
         first: Tensor | None = None
+        moments: Tensor | float = 0.0
         for start, x in self.chunks():
             self._check_chunk(start, x)
             flat = x.flatten(1)
             first = flat[:1] if first is None else first
-            norms += float(torch.linalg.vector_norm(flat.double(), dim=1).sum())
+            wide = flat.double()
+            norms += float(torch.linalg.vector_norm(wide, dim=1).sum())
+            if len(self.shape) == 1:
+                wide -= first  # so that the square of the mean can be taken off without loss
+                moments = moments + torch.stack([wide.sum(0), wide.square_().sum(0)])
             nonzero += int(torch.count_nonzero(flat))
             negative = negative or bool((flat < 0).any())
             constant = constant and bool((flat == first).all())
-        return Summary(norms / self.n, nonzero / (self.n * self.n_features), negative, constant)
+        density = nonzero / (self.n * self.n_features)
+        found = Summary(norms / self.n, density, negative, constant)
+        if first is None or isinstance(moments, float) or found.text_like:
+            return found
+        return replace(found, spreads=_unlike(moments / self.n, first[0].double()))
 
     @staticmethod
     def _check_chunk(start: int, x: Tensor) -> None:
@@ -95,6 +106,22 @@ class Rows(ABC):
             return
         row, column = torch.nonzero(~finite)[0].tolist()
         raise not_finite(float(x.flatten(1)[row, column]), start + row, column)
+
+
+def _unlike(moments: Tensor, first: Tensor) -> tuple[float, ...]:
+    """The columns' standard deviations, if some column dwarfs most others; of a constant, its size.
+
+    Pixels, tf-idf and spectra differ by less than tenfold; a table of years, prices and rates by
+    thousands.
+    """
+    mean, square = moments
+    spread = (square - mean.square()).clamp_min(0).sqrt()
+    vary = spread > 1e-6 * (first + mean).abs()
+    if not vary.any() or spread[vary].max() <= UNLIKE * spread[vary].median():
+        return ()
+    size = (first + mean).abs()
+    size[size == 0] = 1.0
+    return tuple(torch.where(vary, spread, size).tolist())
 
 
 def not_finite(value: float, row: int, column: int) -> InputError:

@@ -138,7 +138,8 @@ def load(cls: type[E], folder: Path, encoder: nn.Module | None) -> E:
         model._check_parameters()
         shape_in = row_shape(meta)
         shape = networks.input_shape(shape_in, model.encoder)
-        run = Run(shape, Summary(), _size(meta["epochs"]), _seed(meta["seed"]), torch.device("cpu"))
+        summary = Summary(spreads=_spreads(tensors, math.prod(shape)))
+        run = Run(shape, summary, _size(meta["epochs"]), _seed(meta["seed"]), torch.device("cpu"))
         # Without memory: sizes in a hostile description cost nothing until they are believed.
         with torch.device("meta"):
             network = model._network(run)
@@ -153,6 +154,12 @@ def load(cls: type[E], folder: Path, encoder: nn.Module | None) -> E:
         or_not = " (or the encoder passed is not the one it was fitted with)" if own else ""
         raise FileFormatError(f"{path} is damaged{or_not}: {reason(error)}") from error
     return model
+
+
+def _spreads(tensors: Mapping[str, Tensor], columns: int) -> tuple[float, ...]:
+    """Some for all columns if the encoder divides each by its own; their values come later."""
+    scale = tensors.get("encoder.scale")
+    return () if scale is None or scale.ndim == 0 else (1.0,) * columns
 
 
 def reason(error: Exception) -> str:

@@ -52,7 +52,7 @@ def sinkhorn(logits: Tensor, temperature: float, iterations: int, share: Share =
     while True:
         kernel = torch.add(log_columns, logits, alpha=1 / temperature)  # (batch, k)
         # Rows that fit into a processor's cache are read once a round, not twice.
-        parts = kernel.split(max(1, _CACHED // k) if kernel.is_cpu else m)
+        parts = torch.split(kernel, max(1, _CACHED // k) if kernel.is_cpu else m)
         for part in parts:
             part -= part.amax(1, keepdim=True)
         # Every row has its largest entry at 0, and so will every column: none is empty, and nothing

@@ -40,6 +40,11 @@ def scaled(vectors: Tensor, length: float | Tensor) -> Tensor:
     return flat.mul_(length / norms).view_as(vectors)
 
 
+def in_unit(step: Tensor, unit: Tensor | None) -> Tensor:
+    """A step whose length was counted in units of the columns, if they have any, in the rows'."""
+    return step if unit is None else unit * step
+
+
 def random_step(
     x: Tensor, length: float | Tensor, generator: torch.Generator, share: Share = WHOLE
 ) -> Tensor:
@@ -64,6 +69,7 @@ def adversarial_step(
     power_iterations: int = 1,
     share: Share = WHOLE,
     count: int = 1,
+    unit: Tensor | None = None,
 ) -> Tensor:
     """The step of length `epsilon` that changes the prediction `p` of `x` the most (Algorithm 3).
 
@@ -85,6 +91,8 @@ def adversarial_step(
         Which rows of the batch these are, if several processes hold it.
     count : int
         Steps for every row, each from a probe of its own.
+    unit : Tensor (n_features,), optional
+        Of the columns, in which lengths are counted; that of the rows if there is none.
 
     Returns
     -------
@@ -96,7 +104,7 @@ def adversarial_step(
     for _ in range(power_iterations):
         step.requires_grad_()
         with torch.enable_grad():
-            change = divergence(p, network(x + step))
+            change = divergence(p, network(x + in_unit(step, unit)))
         (gradient,) = torch.autograd.grad(change, step)
         step = scaled(gradient, xi)
-    return scaled(gradient, epsilon)
+    return in_unit(scaled(gradient, epsilon), unit)
