@@ -159,7 +159,11 @@ def load(cls: type[E], folder: Path, encoder: nn.Module | None) -> E:
 def _spreads(tensors: Mapping[str, Tensor], columns: int) -> tuple[float, ...]:
     """Some for all columns if the encoder divides each by its own; their values come later."""
     scale = tensors.get("encoder.scale")
-    return () if scale is None or scale.ndim == 0 else (1.0,) * columns
+    if scale is None or scale.ndim == 0:
+        return ()
+    if scale.shape != (columns,):
+        raise ValueError(f"{scale.numel()} spreads for {columns} columns")
+    return (1.0,) * columns
 
 
 def reason(error: Exception) -> str:
