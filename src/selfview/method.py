@@ -87,6 +87,8 @@ class SelfView(Embedder):
     epsilon : "auto" or float
         Length of a view's step. "auto": a tenth of the mean row norm; in the paper's recipe a
         fifth, and 20 / sqrt(2000) for tf-idf-like rows (not negative, at most a tenth not zero).
+        In the columns' spreads if these are of unlike units, one above thirty times the median
+        (except in the paper's recipe, and with an own encoder).
     xi : "auto" or float
         Length of the random probe at which the direction is found. "auto": that of the step, and
         10 in the paper's recipe. (Rows whose mean norm is below 2 or above 128 are brought to
