@@ -157,12 +157,20 @@ def test_the_adaptive_temperature_brings_the_entropy_to_its_target(blobs):
         assert abs(model.history_[-1]["entropy"] - aim) < 0.35
 
 
-def test_auto_epochs_are_a_budget_of_steps(rng):
-    few, many = (as_rows(rng.normal(size=(n, 2))) for n in (300, 30_000))
-    epochs = [small(epochs="auto")._run(rows).epochs for rows in (few, many)]
-    steps = [epochs[0] * n_batches(300, 256), epochs[1] * n_batches(30_000, 256)]
-    assert steps[0] == AUTO_STEPS
-    assert AUTO_STEPS <= steps[1] < AUTO_STEPS + 118
+def test_auto_epochs_are_a_budget_of_work(rng):
+    def steps(*shape, **given):
+        rows = as_rows(np.broadcast_to(rng.normal(size=(1, *shape[1:])), shape))
+        run = small(epochs="auto", **given)._run(rows)
+        return run.epochs * n_batches(shape[0], 256)
+
+    fewest, most = AUTO_STEPS
+    assert steps(300, 2) == most
+    assert steps(30_000, 2) == pytest.approx(most, rel=0.03)
+    assert fewest < steps(3_000, 2_304) < most
+    assert steps(3_000, 2_304) == pytest.approx(2 * steps(3_000, 5_632), rel=0.03)
+    assert steps(2_000, 1, 28, 28) == pytest.approx(fewest, rel=0.1)
+    assert steps(2_000, 1, 28, 28, encoder="mlp") == most
+    assert steps(300, 2, encoder=nn.Linear(2, 2)) == most
 
 
 def test_auto_epsilon_follows_the_rows_norm(blobs, rng):

@@ -220,6 +220,17 @@ def make_encoder(
     return mlp_encoder(math.prod(shape), n_components, batch_norm)
 
 
+def products(encoder: str, shape: tuple[int, ...]) -> int:
+    """Multiplications of the encoder of that name for a row of `shape`, without its last layer."""
+    if len(shape) < 3 or encoder == "mlp":
+        return 1024 * (math.prod(shape) + 1024)
+    channels, count = shape[0], 0
+    for filters, _, sides in convolutions(shape):
+        count += filters * channels * KERNEL**2 * math.prod(sides)
+        channels = filters
+    return count
+
+
 @torch.no_grad()
 def output_size(encoder: nn.Module, shape: tuple[int, ...]) -> int:
     """Length of the vectors that `encoder` makes of rows of `shape`, found by trying."""

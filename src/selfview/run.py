@@ -1,6 +1,5 @@
 """The plan of one fit: what a method may know when it builds its network and phases."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,10 @@ from selfview.neighbours import Neighbours
 from selfview.rows import Rows, Summary
 from selfview.training import n_batches
 
-AUTO_STEPS = 2000  # of an "auto" fit: minutes on two cores
+# Of an "auto" fit: minutes on two cores, of which a step of convolutions takes many times as much
+# as one of a perceptron.
+AUTO_STEPS = (300, 2000)  # at least and at most
+AUTO_PRODUCTS = 1.1e12  # multiplications of forward passes; a step's work is nine times that
 
 
 @dataclass(frozen=True)
@@ -67,11 +69,23 @@ def plan(
         )
     steps = n_batches(rows.n, batch_size)
     place = resolve_device(device)
+    shape = networks.input_shape(rows.shape, encoder)
     return Run(
-        shape=networks.input_shape(rows.shape, encoder),
+        shape=shape,
         summary=rows.summary(),
-        epochs=math.ceil(AUTO_STEPS / steps) if epochs == "auto" else int(epochs),
+        epochs=auto_epochs(encoder, shape, rows.n, steps) if epochs == "auto" else int(epochs),
         seed=parameters.seed("random_state", random_state),
         device=place,
         precision=resolve_precision(precision, place),
     )
+
+
+def auto_epochs(
+    encoder: str | nn.Module, shape: tuple[int, ...], n: int, steps_an_epoch: int
+) -> int:
+    """As many epochs as take minutes: fewer if a step costs more; of an own encoder, unknown."""
+    fewest, most = AUTO_STEPS
+    steps = float(most)
+    if not isinstance(encoder, nn.Module):
+        steps = AUTO_PRODUCTS / (networks.products(encoder, shape) * n / steps_an_epoch)
+    return max(1, round(min(max(steps, fewest), most) / steps_an_epoch))
