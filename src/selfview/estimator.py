@@ -132,9 +132,18 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return rows, replace(run, seed=group.agreed(run.seed))
 
     def _start(self, run: Run) -> Course:
-        with own_weights(run.seed):
-            network = self._network(run).to(run.device)
+        network = self._new_network(run)
         return Course(network, self._phases(network, run), run.seed)
+
+    def _new_network(self, run: Run) -> EncodingNetwork:
+        try:
+            with own_weights(run.seed):
+                return self._network(run).to(run.device)
+        except (RuntimeError, MemoryError, OverflowError) as error:
+            raise InputError(
+                f"the network can't be made: {storage.reason(error)}. Lower n_components or the "
+                "other sizes"
+            ) from error
 
     def _learn(
         self, X: Any, rows: Rows, run: Run, course: Course, until: int, keeper: Checkpoints
