@@ -3,27 +3,33 @@
     python benchmarks/memory.py [npy csr parquet imzml ...] [--most N] [--encoder linear|mlp]
 
 Rows of 1,000 features, n = 10^4, 10^5, 10^6 of them, are written to a temporary folder (4 GB of
-.npy at 10^6; TMPDIR names another place) and read as `selfview fit FILE` does, each case in a
-process of its own. Preparing (what is done once for a file: tables and .npz are brought into the
-cache) and an epoch with the pass before it that checks all numbers are timed apart.
+.npy at 10^6, and as much in the cache for other kinds; TMPDIR names another place) and read as
+`selfview fit FILE` does, each case in a process of its own. Apart are timed: "prepare" (what is
+done once for a file: tables, .npz and spectra are brought into the cache), "check" (the pass
+through all rows before training), an epoch, and embedding. What is over in a moment is repeated.
+
+Seconds are the processor's, for a million rows; "all" is their sum. Still they depend on what else
+the machine does. So a signal interrupts each case twice a second for a fixed piece of work, whose
+time over that of the first case is in the last column: where "work" is 1.10, all is 10 % slower.
+Cases below 10^6 rows are over in seconds, and are done three times: the one of median time counts.
 
 The encoder is one linear layer unless told, so that the time is the data's and not the network's.
 "peak" is VmHWM of the process, mapped pages and libraries included; "beyond" is what it grew after
-the libraries were loaded. The shuffle buffer is part of it, and stated in the first line. Times in
-the table are of the processor, so that what else the machine does counts less; the line of JSON has
-those of the clock too.
+a small file of the kind was used. The shuffle buffer is part of it, and stated in the first line.
 """
 
 import argparse
 import json
 import os
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +42,9 @@ SUFFIX = {"npy": "npy", "csr": "npz", "parquet": "parquet", "imzml": "imzML"}
 STEP = 5000  # rows made at once
 GROUP = 50_000  # rows of a Parquet row group; their list is in memory, a row group's entry each
 MIB = 2**20
+EVERY = 0.5  # seconds of processor time between two pieces of work
+LONG, MANY = 3.0, 20  # seconds; what takes less is repeated, up to so many times
+ROWS = 10**5  # at least so many are trained on
 
 
 def pieces(n: int) -> Iterator[np.ndarray]:
@@ -111,38 +120,108 @@ def status(name: str) -> float:
     return int(found.group(1)) / 1024 if found else float("nan")
 
 
+class Meter:
+    """Seconds of this process, less those of a fixed piece of work that it does now and then."""
+
+    def __init__(self) -> None:
+        self.matrix = np.random.default_rng(0).random((256, 256), dtype=np.float32)
+        self.spent, self.worked, self.times = 0.0, 0.0, 0
+
+    def work(self, *_: object) -> None:
+        """Multiply small matrices; the first time, which fills the cache, is not counted."""
+        start = time.process_time()
+        self.matrix @ self.matrix
+        begun = time.process_time()
+        for _ in range(10):
+            self.matrix @ self.matrix
+        end = time.process_time()
+        self.spent += end - start
+        self.worked += end - begun
+        self.times += 1
+
+    def now(self) -> float:
+        return time.process_time() - self.spent
+
+    def of(self, task: Callable[[], object]) -> tuple[float, float]:
+        """Seconds of a task, repeated if it is short, and of the work in between."""
+        start, before, runs = self.now(), (self.worked, self.times), 0
+        self.work()  # at least once
+        while runs == 0 or (runs < MANY and self.now() - start < LONG):
+            task()
+            runs += 1
+        seconds = (self.now() - start) / runs
+        return seconds, (self.worked - before[0]) / (self.times - before[1])
+
+    def interrupting(self) -> None:
+        """From now on, do the work every half second of processor time."""
+        signal.signal(signal.SIGPROF, self.work)
+        signal.setitimer(signal.ITIMER_PROF, EVERY, EVERY)
+
+
 def measure(kind: str, path: Path, encoder: str) -> dict[str, Any]:
-    """Prepare, train for an epoch and embed; what each took."""
+    """Prepare, check, train and embed; what each took, a row."""
     from torch import nn
 
     from selfview import SelfView, stored
     from selfview.data import guard, read
+    from selfview.rows import as_rows
 
     guard.IN_MEMORY = 0  # small files too go the way of large ones, so that sizes can be compared
     warnings.simplefilter("ignore")  # one epoch teaches little, and says so
     own = nn.Linear(FEATURES, 10) if encoder == "linear" else "mlp"
-    model = SelfView(encoder=own, epochs=1, random_state=0, verbose=0, views="random")
-    model.fit(np.random.default_rng(0).random((512, FEATURES)))  # everything is loaded now
-    before = status("VmRSS")
-    marks = [(time.process_time(), time.perf_counter())]
+    model = SelfView(encoder=own, epochs=1, random_state=0, verbose=0, views="random", neighbours=0)
     options = {"bins": FEATURES} if kind == "imzml" else {}
-    X = read(path, **options).X
-    marks.append((time.process_time(), time.perf_counter()))
+    small = path.with_name(f"small.{SUFFIX[kind]}")
+    MAKE[kind](small, 512)
+    model.fit(read(small, **options).X)  # everything is loaded now
+    meter = Meter()
+    meter.work()
+    before = status("VmRSS")
+    meter.interrupting()
+    found: list[Any] = []
+
+    def prepare() -> None:
+        shutil.rmtree(os.environ["SELFVIEW_CACHE"], ignore_errors=True)
+        found[:] = [read(path, **options).X]
+
+    took = {"prepare": meter.of(prepare)}
+    X, n = found[0], int(found[0].shape[0])
     prepared = status("VmHWM")
-    model.fit(X)
-    marks.append((time.process_time(), time.perf_counter()))
+    took["check"] = meter.of(lambda: as_rows(X).summary())
+    took["epoch"] = epoch(meter, model.set_params(epochs=max(1, ROWS // n)), X)
     fitted = status("VmHWM")
-    out = model.transform(X)
-    marks.append((time.process_time(), time.perf_counter()))
-    assert np.isfinite(out).all()
-    cpu, wall = np.diff(np.array(marks), axis=0).T.tolist()
-    names = ("prepare", "fit", "embed")
+    took["embed"] = meter.of(lambda: model.transform(X))
+    signal.setitimer(signal.ITIMER_PROF, 0)
     return {
-        "kind": kind, "n": int(X.shape[0]), "before_mib": before, "peak_prepare_mib": prepared,
+        "kind": kind, "n": n, "before_mib": before, "peak_prepare_mib": prepared,
         "peak_fit_mib": fitted, "peak_mib": status("VmHWM"), "private_mib": status("RssAnon"),
-        "cpu_s": dict(zip(names, cpu, strict=True)), "wall_s": dict(zip(names, wall, strict=True)),
+        "cpu_s": {name: seconds for name, (seconds, _) in took.items()},
+        "work_s": {name: work for name, (_, work) in took.items()},
         "buffer_mib": stored.BUFFER_BYTES / MIB,
     }  # fmt: skip
+
+
+def epoch(meter: Meter, model: Any, X: Any) -> tuple[float, float]:
+    """Seconds of an epoch of a fit, without what goes before and after, and of the work."""
+    from selfview import training
+    from selfview.progress import watched
+
+    original, starts, ends = training.batches, [], []
+    marks: list[tuple[float, int]] = []
+
+    def noted(*given: Any) -> Any:
+        marks.append((meter.worked, meter.times))
+        starts.append(meter.now())
+        return original(*given)
+
+    training.batches = noted
+    try:
+        with watched(lambda _: ends.append(meter.now())):
+            model.fit(X)
+    finally:
+        training.batches = original
+    work = (meter.worked - marks[0][0]) / (meter.times - marks[0][1])
+    return (sum(ends) - sum(starts)) / len(ends), work
 
 
 def child(*arguments: object) -> str:
@@ -163,21 +242,26 @@ def main() -> None:
         f"encoder: {given.encoder}; seconds are the processor's, a million rows; memory is MiB, "
         f"of which the shuffle buffer may be {BUFFER_BYTES / MIB:.0f}"
     )
-    head = ("kind", "rows", "prepare", "epoch", "embed", "peak", "beyond")
-    print(f"{head[0]:<8}{head[1]:>10}" + "".join(f"{word:>10}" for word in head[2:]))
-    records = []
+    head = ("kind", "rows", "prepare", "check", "epoch", "embed", "all", "peak", "beyond", "work")
+    print(f"{head[0]:<8}{head[1]:>10}" + "".join(f"{word:>9}" for word in head[2:]))
+    records: list[Any] = []
     for kind in given.kinds:
         for n in (size for size in SIZES if size <= given.most):
             with tempfile.TemporaryDirectory() as folder:
                 os.environ["SELFVIEW_CACHE"] = f"{folder}/cache"
                 path = Path(folder, f"rows.{SUFFIX[kind]}")
                 child("--make", kind, path, n)
-                found = json.loads(child("--measure", kind, path, given.encoder))
+                runs = [
+                    json.loads(child("--measure", kind, path, given.encoder))
+                    for _ in range(1 if n >= SIZES[-1] else 3)
+                ]
+            found = sorted(runs, key=lambda run: sum(run["cpu_s"].values()))[len(runs) // 2]
             records.append(found)
             times = [seconds * 1e6 / n for seconds in found["cpu_s"].values()]
             memory = [found["peak_mib"], found["peak_mib"] - found["before_mib"]]
-            row = [*(f"{t:>10.1f}" for t in times), *(f"{m:>10.0f}" for m in memory)]
-            print(f"{kind:<8}{n:>10,}" + "".join(row), flush=True)
+            row = [*(f"{t:>9.1f}" for t in (*times, sum(times))), *(f"{m:>9.0f}" for m in memory)]
+            work = found["work_s"]["epoch"] / records[0]["work_s"]["epoch"]
+            print(f"{kind:<8}{n:>10,}" + "".join(row) + f"{work:>9.2f}", flush=True)
     print(json.dumps({"benchmark": "memory", "encoder": given.encoder, "records": records}))
 
 

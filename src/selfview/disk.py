@@ -8,6 +8,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from selfview.errors import CheckpointError, SelfViewWarning
 
@@ -39,12 +40,40 @@ def unwritable(path: Path, error: OSError) -> CheckpointError:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Put `data` at `path` so that a reader, or a crash, sees all of it or nothing."""
+    with whole(path) as file:
+        file.write(data)
+
+
+@contextlib.contextmanager
+def whole(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, which appears at `path` once all is written and on the disk.
+
+    If that fails, what was at `path` before is still there.
+
+    Parameters
+    ----------
+    path : Path
+
+    Raises
+    ------
+    CheckpointError
+        If it can't be written, saying what to do.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     with whole(Path(name) / "a.txt") as file:
+    ...         _ = file.write(b"all of it")
+    ...     (Path(name) / "a.txt").read_bytes()
+    b'all of it'
+    """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=TEMPORARY, dir=path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             os.chmod(name, 0o666 & ~_umask())

@@ -10,7 +10,7 @@ from numpy.lib.format import open_memmap
 from selfview.disk import unwritable
 from selfview.distributed import Group
 from selfview.method import SelfView
-from selfview.rows import RowRange
+from selfview.rows import RowRange, Rows
 
 PIECE = 1 << 16  # rows that are embedded before they are written
 
@@ -29,21 +29,29 @@ def embed_together(model: SelfView, X: Any, path: Path, group: Group) -> None:
     group : Group
     """
     part = path.with_name(f".{path.name}.part")
-    with group.together():
-        rows = model._rows(X)
+    try:
+        with group.together():
+            rows = model._rows(X)
+            if group.leads:
+                _reserve(part, (rows.n, model.embedding_dim_))
+        with group.together():
+            _fill(part, model, rows, group)
+        with group.together():
+            if group.leads:
+                os.replace(part, path)
+    finally:
         if group.leads:
-            _reserve(part, (rows.n, model.embedding_dim_))
-    with group.together():
-        out = np.load(part, mmap_mode="r+", allow_pickle=False)
-        start, stop = (rows.n * r // group.size for r in (group.rank, group.rank + 1))
-        for at in range(start, stop, PIECE):
-            piece = RowRange(rows, at, min(at + PIECE, stop))
-            out[at : at + piece.n] = model._embed(piece)
-        out.flush()
-        del out
-    with group.together():
-        if group.leads:
-            os.replace(part, path)
+            part.unlink(missing_ok=True)
+
+
+def _fill(path: Path, model: SelfView, rows: Rows, group: Group) -> None:
+    """Write this process's range of the rows."""
+    out = np.load(path, mmap_mode="r+", allow_pickle=False)
+    start, stop = (rows.n * r // group.size for r in (group.rank, group.rank + 1))
+    for at in range(start, stop, PIECE):
+        piece = RowRange(rows, at, min(at + PIECE, stop))
+        out[at : at + piece.n] = model._embed(piece)
+    out.flush()
 
 
 def _reserve(path: Path, shape: tuple[int, int]) -> None:

@@ -30,11 +30,12 @@ from selfview.distributed import current
 from selfview.errors import CollapseWarning, InputError, SelfViewWarning
 from selfview.networks import EncodingNetwork
 from selfview.progress import follow
+from selfview.randomness import own_randomness, own_weights
 from selfview.rows import Rows, Summary, as_rows, expect_shape
 from selfview.run import Run as Run
 from selfview.run import plan
 from selfview.synchrony import synchronised
-from selfview.training import Part, Phase, n_batches, own_randomness, train
+from selfview.training import Part, Phase, n_batches, train
 
 TRANSFORM_ROWS = 4096
 HEALTH_ROWS = 4096
@@ -131,9 +132,18 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         return rows, replace(run, seed=group.agreed(run.seed))
 
     def _start(self, run: Run) -> Course:
-        with own_randomness(run.seed):
-            network = self._network(run).to(run.device)
+        network = self._new_network(run)
         return Course(network, self._phases(network, run), run.seed)
+
+    def _new_network(self, run: Run) -> EncodingNetwork:
+        try:
+            with own_weights(run.seed):
+                return self._network(run).to(run.device)
+        except (RuntimeError, MemoryError, OverflowError) as error:
+            raise InputError(
+                f"the network can't be made: {storage.reason(error)}. Lower n_components or the "
+                "other sizes"
+            ) from error
 
     def _learn(
         self, X: Any, rows: Rows, run: Run, course: Course, until: int, keeper: Checkpoints

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from selfview.randomness import own_randomness
 from selfview.rows import Rows, as_rows
 from selfview.run import Run
-from selfview.training import TrainingError, adam, n_batches, own_randomness, train
+from selfview.training import TrainingError, adam, n_batches, train
 
 if TYPE_CHECKING:
     from selfview.estimator import Embedder
@@ -53,8 +54,7 @@ def forecast(model: "Embedder", X: Any) -> Forecast:
     model._check_parameters()
     rows = as_rows(X)
     run = model._run(rows)
-    with own_randomness(run.seed):
-        network = model._network(run).to(run.device)
+    network = model._new_network(run)
     steps = run.epochs * n_batches(rows.n, model.batch_size)
     each = seconds_a_step(model, rows, run, network)
     embedding = _seconds_a_row(network.encoder, rows, run) * rows.n

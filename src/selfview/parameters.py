@@ -10,11 +10,15 @@ from sklearn.utils import check_random_state
 
 from selfview.errors import InputError
 
+LARGEST = 2**31 - 1  # of an integer: saved models hold no larger sizes
+
 
 def integer(name: str, value: Any, at_least: int) -> int:
-    """`value` if it is an integer of at least `at_least`."""
+    """`value` if it is an integer of at least `at_least`, and of a size that can be meant."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < at_least:
         raise InputError(f"{name} must be an integer of at least {at_least}, got {value!r}")
+    if int(value) > LARGEST:
+        raise InputError(f"{name} must be at most {LARGEST}, got {value!r}")
     return int(value)
 
 

@@ -7,7 +7,7 @@ with the same bits.
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -60,14 +60,6 @@ class Part:
 
     steps: int = 0
     sums: Mapping[str, float] = field(default_factory=dict)  # of the epoch's figures so far
-
-
-@contextmanager
-def own_randomness(seed: int) -> Iterator[None]:
-    """A place where torch's global random state is ours; after it, it is the caller's again."""
-    with torch.random.fork_rng(devices=range(torch.cuda.device_count())):
-        torch.manual_seed(seed)
-        yield
 
 
 def adam(phase: Phase) -> torch.optim.Adam:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "model-v1"
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+FIXTURE = FIXTURES / "model-v1"
 
 
 def encoder():

@@ -16,6 +16,7 @@ from selfview import InputError
 from selfview.data import read
 from selfview.data.archives import tar_members
 from selfview.data.cache import cache_folder
+from selfview.data.texts import TextPreparation
 from selfview.errors import FileFormatError, SelfViewError
 
 sys.path.append(str(Path(__file__).parents[1] / "data"))
@@ -52,17 +53,39 @@ def test_objects_as_labels_are_never_unpickled(tmp_path, sentinel):
         read(tmp_path / "a.npz", label="y")
 
 
-@pytest.mark.parametrize("name", ["../../outside/was-here", "/tmp/x", "..\\x", "a/b/c", "C:evil"])
-def test_an_array_whose_name_points_outside_is_unpacked_inside(
-    name, tmp_path, sentinel, all_is_large
-):
-    path = tmp_path / "a.npz"
-    np.save(tmp_path / "rows.npy", samples.ROWS)
+def npz_with(path, name):
+    """An .npz whose array has this name, as a path of the archive."""
+    np.save(path.with_suffix(".npy"), samples.ROWS)
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"{name}.npy", (tmp_path / "rows.npy").read_bytes())
+        archive.writestr(f"{name}.npy", path.with_suffix(".npy").read_bytes())
+    return path
+
+
+@pytest.mark.parametrize("name", ["../../outside/was-here", "/tmp/x", "..\\x", "a/../../x"])
+def test_an_array_whose_name_points_outside_is_refused(name, tmp_path, sentinel):
+    path = npz_with(tmp_path / "a.npz", name)
+    with pytest.raises(FileFormatError, match="points outside"):
+        read(path)
+    with zipfile.ZipFile(path, "a") as archive:  # also where it isn't the array that is read
+        archive.writestr("X.npy", path.with_suffix(".npy").read_bytes())
+    with pytest.raises(FileFormatError, match="points outside"):
+        read(path)
+
+
+@pytest.mark.parametrize("name", ["a/b/c", "C:evil"])
+def test_an_array_with_an_odd_name_is_unpacked_inside(name, tmp_path, sentinel, all_is_large):
+    path = npz_with(tmp_path / "a.npz", name)
     np.testing.assert_array_equal(read(path).X, samples.ROWS)
     kept = [file for file in cache_folder().rglob("*") if file.is_file()]
     assert [file.parent.name for file in kept] == ["mapped"]
+
+
+def test_a_field_of_endless_name_does_not_fill_the_screen(tmp_path):
+    how = TextPreparation(("cat", "dog"), np.ones(2), text="x" * 100_000)
+    (tmp_path / "a.jsonl").write_text('{"text": "cat"}\n' * 9)
+    with pytest.raises(FileFormatError, match=r"9 of 9 rows can't be read.* has no field") as told:
+        how.read(tmp_path / "a.jsonl")
+    assert len(str(told.value)) < 2000
 
 
 CSR_LIES = {

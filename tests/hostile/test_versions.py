@@ -4,32 +4,102 @@ import json
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
-from hostile import FIXTURE, described, encoder
+from hostile import FIXTURE, FIXTURES, described, encoder
 from selfview import SelfView, storage
 from selfview.baselines import PCA
+from selfview.checkpoint import read_state, write_state
 from selfview.data import load_preparation, preparation
 from selfview.errors import FileFormatError, SelfViewError
 
 EXPECTED = json.loads((FIXTURE / "expected.json").read_text())
 ROWS = np.array(EXPECTED["rows"], np.float32)
+VERSIONS = sorted(path.name for path in FIXTURES.glob("model-v*"))
 
 
-def test_a_model_of_version_1_gives_what_it_gave_then():
-    model = SelfView.load(FIXTURE / "selfview", encoder=encoder())
-    np.testing.assert_allclose(model.transform(ROWS), EXPECTED["selfview"], atol=1e-5)
-    np.testing.assert_allclose(model.predict_proba(ROWS), EXPECTED["selfview_proba"], atol=1e-5)
+@pytest.fixture(params=VERSIONS)
+def written(request):
+    """The folder of a version, and what its models gave when they were written."""
+    folder = FIXTURES / request.param
+    return folder, json.loads((folder / "expected.json").read_text())
 
 
-def test_a_baseline_of_version_1_gives_what_it_gave_then():
-    np.testing.assert_allclose(
-        PCA.load(FIXTURE / "pca").transform(ROWS), EXPECTED["pca"], atol=1e-5
+def test_every_version_has_a_fixture():
+    assert [f"model-v{number}" for number in range(1, storage.VERSION + 1)] == VERSIONS
+
+
+def test_a_model_gives_what_it_gave_when_it_was_written(written):
+    folder, expected = written
+    model = SelfView.load(folder / "selfview", encoder=encoder())
+    rows = np.array(expected["rows"], np.float32)
+    np.testing.assert_allclose(model.transform(rows), expected["selfview"], atol=1e-5)
+    np.testing.assert_allclose(model.predict_proba(rows), expected["selfview_proba"], atol=1e-5)
+
+
+def test_a_baseline_gives_what_it_gave_when_it_was_written(written):
+    folder, expected = written
+    found = PCA.load(folder / "pca").transform(np.array(expected["rows"], np.float32))
+    np.testing.assert_allclose(found, expected["pca"], atol=1e-5)
+
+
+def test_a_preparation_gives_what_it_gave_when_it_was_written(written):
+    folder, expected = written
+    found = load_preparation(folder / "preparation").read(folder / "texts.jsonl")
+    np.testing.assert_allclose(found.X.toarray(), expected["texts"], atol=1e-5)
+
+
+def perceptron():
+    """The built-in encoder for vectors as files of versions 1 and 2 hold it, by its own layers."""
+    norms = [nn.BatchNorm1d(1024), nn.BatchNorm1d(1024)]
+    layers = [nn.Flatten(), nn.Linear(6, 1024), norms[0], nn.ReLU(), nn.Linear(1024, 1024)]
+    return nn.Sequential(*layers, norms[1], nn.ReLU(), nn.Linear(1024, 3))
+
+
+def convolutional():
+    """The same for images of 12 x 12: 4 x 4 and, padded, 2 x 2 pixels are left."""
+    first = [nn.Conv2d(1, 128, 5, 2), nn.BatchNorm2d(128), nn.ReLU()]
+    second = [nn.Conv2d(128, 256, 5, 2, 2), nn.BatchNorm2d(256), nn.ReLU()]
+    return nn.Sequential(*first, *second, nn.Flatten(), nn.Linear(1024, 3))
+
+
+BUILT_IN = {perceptron: (6,), convolutional: (12, 12)}
+
+
+@pytest.mark.parametrize("scale", [None, 4.0], ids=["version 1", "version 2"])
+@pytest.mark.parametrize("make", BUILT_IN)
+def test_a_built_in_encoder_of_each_version_gives_what_its_layers_give(make, scale, tmp_path):
+    """Version 1 took rows as they are and had `lengths`; 2 divides them by a scale of its file."""
+    torch.manual_seed(0)
+    layers, shape = make(), BUILT_IN[make]
+    for norm in layers:
+        if isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
+            nn.init.normal_(norm.running_mean)
+            nn.init.uniform_(norm.running_var, 0.5, 2.0)
+    folder = FIXTURES / ("model-v1" if scale is None else "model-v2")
+    tensors, meta = read_state(folder / "selfview" / storage.FILE)
+    tensors = {name: t for name, t in tensors.items() if not name.startswith("encoder.")}
+    tensors |= {f"encoder.{name}": t for name, t in layers.state_dict().items()}
+    if scale is not None:
+        tensors["encoder.scale"] = torch.tensor(scale)
+    given = meta["parameters"] | {"encoder": "auto", "n_components": 3}
+    assert ("lengths" in given) == (scale is None)
+    changed = meta | {"parameters": given, "shape_in": list(shape)}
+    write_state(tmp_path / storage.FILE, tensors, changed)
+
+    rows = np.random.default_rng(0).normal(size=(5, *shape)).astype(np.float32)
+    with torch.no_grad():
+        x = torch.from_numpy(rows).reshape(5, *((1,) if len(shape) == 2 else ()), *shape)
+        expected = layers.eval()(x / (scale or 1.0)).numpy()
+    model = SelfView.load(tmp_path)
+    np.testing.assert_allclose(model.transform(rows), expected, atol=1e-5)
+    # What is saved now is of this version, and gives the same.
+    model.save(tmp_path / "new")
+    assert read_state(tmp_path / "new" / storage.FILE)[1]["version"] == storage.VERSION
+    np.testing.assert_array_equal(
+        SelfView.load(tmp_path / "new").transform(rows), model.transform(rows)
     )
-
-
-def test_a_preparation_of_format_1_gives_what_it_gave_then():
-    found = load_preparation(FIXTURE / "preparation").read(FIXTURE / "texts.jsonl")
-    np.testing.assert_allclose(found.X.toarray(), EXPECTED["texts"], atol=1e-5)
 
 
 def test_a_model_without_a_version_is_of_the_first_form(model):

@@ -12,7 +12,8 @@ from small_fits import bits, figures, rows, small_encoder, small_model
 from torch import nn
 
 from selfview import SelfView
-from selfview.baselines import PCA
+from selfview.baselines import PCA, DenoisingAutoEncoder, VariationalAutoEncoder
+from selfview.randomness import own_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 
@@ -36,6 +37,59 @@ def test_transform_from_eight_threads_equals_one(kind):
         for found in pool.map(work, range(8)):
             for one, other in zip(alone, found, strict=True):
                 np.testing.assert_array_equal(one, other)
+
+
+FITS = [
+    lambda seed: SelfView(**SHORT, random_state=seed).fit(WIDE),
+    lambda seed: SelfView(**SHORT, random_state=seed).fit(WIDE[:, :64].reshape(-1, 1, 8, 8)),
+    lambda seed: DenoisingAutoEncoder(**SHORT, random_state=seed).fit(WIDE),
+    lambda seed: VariationalAutoEncoder(**SHORT, random_state=seed).fit(WIDE),
+]
+SHORT = dict(n_components=4, epochs=2, batch_size=32, verbose=0)
+WIDE = np.random.default_rng(0).normal(size=(96, 70)).astype(np.float32)
+
+
+def test_fits_in_four_threads_equal_fits_in_sequence():
+    """Bit for bit, and the caller's random state is given back."""
+    jobs = [(fit, seed) for seed in (0, 1) for fit in FITS]
+    torch.manual_seed(5)
+    random = torch.random.get_rng_state()
+    alone = [bits(fit(seed)) for fit, seed in jobs]
+    start = threading.Barrier(4)
+
+    def work(number):
+        start.wait()
+        return {i: bits(jobs[i][0](jobs[i][1])) for i in np.roll(np.arange(len(jobs)), number)}
+
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(work, range(4)):
+            assert all(found[i] == one for i, one in enumerate(alone))
+    assert torch.equal(torch.random.get_rng_state(), random)
+
+
+def test_first_weights_do_not_depend_on_what_other_threads_draw():
+    def weights():
+        with own_weights(3):
+            layers = nn.Sequential(nn.Linear(20, 20), nn.Conv2d(2, 3, 5), nn.BatchNorm1d(9))
+        return [p.detach().clone() for p in layers.parameters()]
+
+    torch.manual_seed(3)
+    plain = nn.Sequential(nn.Linear(20, 20), nn.Conv2d(2, 3, 5), nn.BatchNorm1d(9))
+    done = threading.Event()
+
+    def stranger():
+        while not done.is_set():
+            torch.rand(10)
+
+    with ThreadPoolExecutor(1) as pool:
+        drawing = pool.submit(stranger)
+        try:
+            every = [weights() for _ in range(50)]
+        finally:
+            done.set()
+        drawing.result()
+    for found in every:
+        assert all(map(torch.equal, found, plain.parameters()))
 
 
 class Failing(nn.Module):

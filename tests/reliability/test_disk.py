@@ -4,10 +4,13 @@ import os
 import resource
 import subprocess
 
+import numpy as np
 import pytest
 from small_fits import bits, figures, rows, small_model
 
 from selfview.checkpoint import Checkpoints, read_state
+from selfview.cli.options import write_embedding
+from selfview.data.texts import TextPreparation
 from selfview.disk import TEMPORARY, write_bytes
 from selfview.errors import CheckpointError
 
@@ -155,3 +158,25 @@ def test_a_file_is_whole_or_as_it_was(tmp_path, size_limit):
         write_bytes(path, bytes(100_000))
     assert path.read_bytes() == b"old"
     assert [p for p in tmp_path.iterdir() if p.name.endswith(TEMPORARY)] == []
+
+
+@pytest.mark.parametrize("kind", ["npy", "csv", "parquet"])
+def test_an_embedding_is_whole_or_as_it_was(tmp_path, size_limit, kind):
+    path = tmp_path / f"z.{kind}"
+    Z = np.random.default_rng(0).normal(size=(5000, 4)).astype(np.float32)
+    write_embedding(path, Z[:3])
+    before = path.read_bytes()
+    size_limit(1000)
+    with pytest.raises(CheckpointError, match=rf"z\.{kind} can't be written: File too large"):
+        write_embedding(path, Z)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_all_files_of_a_run_can_be_read_by_those_whom_the_system_lets(tmp_path):
+    how = TextPreparation(("cat", "dog"), np.ones(2))
+    how.save(tmp_path)
+    write_bytes(tmp_path / "file", b"")
+    write_embedding(tmp_path / "z.npy", np.ones((2, 2)))
+    (tmp_path / "plain").touch()
+    assert len({path.stat().st_mode for path in tmp_path.iterdir()}) == 1

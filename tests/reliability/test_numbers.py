@@ -1,5 +1,6 @@
 """Numbers of any size and kind: finite embeddings, or an error of ours that says what to do."""
 
+import resource
 import warnings
 
 import numpy as np
@@ -106,6 +107,8 @@ def test_a_hundred_thousand_features(kind):
     assert np.isfinite(model.transform(X)).all()
 
 
+# NMF says that it could go on with fourteen rows of noise; they are finite all the same.
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.slow
 @pytest.mark.parametrize("name", METHODS)
 def test_a_hundred_thousand_features_for_every_method(name):
@@ -113,6 +116,39 @@ def test_a_hundred_thousand_features_for_every_method(name):
     X = np.abs(np.random.default_rng(0).normal(size=(14, 100_000))).astype(np.float32)
     given = given | dict(epochs=1) if "epochs" in given else given
     assert np.isfinite(kind(n_components=2, random_state=0, **given).fit_transform(X)).all()
+
+
+NAMES = (
+    "n_components",
+    "n_prototypes",
+    "epochs",
+    "batch_size",
+    "neighbours",
+    "sinkhorn_iterations",
+)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_absurd_sizes_are_refused_by_name(name):
+    model = SelfView(**{name: 10**30}, verbose=0)
+    with pytest.raises(InputError, match=f"{name} must be at most 2147483647"):
+        model.fit(np.eye(6))
+
+
+@pytest.fixture
+def _terabyte():
+    """No more memory than this, also where the system promises more than it has."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (2**40, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+
+
+@pytest.mark.usefixtures("_terabyte")
+@pytest.mark.parametrize("name", ["n_components", "n_prototypes"])
+def test_a_network_larger_than_memory_is_refused(name):
+    with pytest.raises(InputError, match=r"the network can't be made: .*allocate.*Lower n_comp"):
+        SelfView(**{name: 2**31 - 1}, epochs=1, verbose=0).fit(np.eye(6))
 
 
 @pytest.mark.parametrize("recipe", ["selfview", "paper"])

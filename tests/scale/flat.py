@@ -70,13 +70,29 @@ def write_parquet(path, n):
             writer.write_table(pa.table(dict(zip(names, piece.T, strict=True)), schema))
 
 
-WRITE = {"rows.npy": write_npy, "rows.npz": write_csr, "rows.parquet": write_parquet}
+def write_imzml(path, n):
+    """An eighth of the rows, eight times as long: it is the number of spectra that takes time."""
+    from pyimzml.ImzMLWriter import ImzMLWriter
+
+    mz = np.linspace(51, 999, 8 * FEATURES)
+    with ImzMLWriter(str(path), mode="continuous", intensity_dtype=np.float32) as writer:
+        for i, piece in enumerate(pieces(n)):
+            for j, row in enumerate(piece.reshape(-1, 8 * FEATURES)):
+                writer.addSpectrum(mz, row, (j + 1, i + 1, 1))
+
+
+WRITE = {
+    "rows.npy": write_npy,
+    "rows.npz": write_csr,
+    "rows.parquet": write_parquet,
+    "rows.imzML": write_imzml,
+}
 
 
 def use(path):
-    X = read(path).X
-    assert not sp.issparse(X) or isinstance(X.data, np.memmap)
-    model = SelfView(encoder=nn.Linear(FEATURES, 4), n_prototypes=8, views="none", verbose=0)
+    X = read(path, bins=8 * FEATURES).X if path.suffix == ".imzML" else read(path).X
+    assert isinstance(X.data if sp.issparse(X) else X, np.memmap)
+    model = SelfView(encoder=nn.Linear(X.shape[1], 4), n_prototypes=8, views="none", verbose=0)
     model.set_params(epochs=1, random_state=0, sinkhorn_iterations=1, temperature=0.5)
     Z = model.fit(X).transform(X)
     assert Z.shape == (X.shape[0], 4)

@@ -1,7 +1,7 @@
 """What several commands share: which options were given, and how embeddings are written."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from selfview.errors import InputError, MissingDependencyError
 
@@ -36,31 +36,44 @@ def check_output(path: Path) -> Path:
 
 def write_embedding(path: Path, Z: Any, ids: Any = None) -> None:
     """Write an embedding by its path's extension; tables also get the rows' names, if any."""
+    from selfview.disk import whole
+
+    write = {".npy": _write_npy, ".csv": _write_csv, ".parquet": _write_parquet}
+    with whole(path.resolve()) as file:  # through a link, to where it leads
+        write[path.suffix.lower()](file, Z, ids)
+
+
+def _names(Z: Any) -> list[str]:
+    return [f"selfview{i}" for i in range(Z.shape[1])]
+
+
+def _write_npy(file: BinaryIO, Z: Any, ids: Any) -> None:  # noqa: ARG001
     import numpy as np
 
-    path.parent.mkdir(parents=True, exist_ok=True)
-    names = [f"selfview{i}" for i in range(Z.shape[1])]
-    kind = path.suffix.lower()
-    if kind == ".npy":
-        with path.open("wb") as raw:  # by its handle, or .NPY would become .NPY.npy
-            np.save(raw, Z)
-    elif kind == ".csv":
-        header = ",".join(names if ids is None else ["id", *names])
-        with path.open("w", encoding="utf-8", newline="\n") as file:
-            file.write(header + "\n")
-            for i, row in enumerate(Z):
-                cells = [format(value, ".9g") for value in row]
-                file.write(",".join(cells if ids is None else [_quoted(ids[i]), *cells]) + "\n")
-    else:
-        try:
-            import pyarrow as pa
-            import pyarrow.parquet as pq
-        except ImportError as error:
-            raise MissingDependencyError(
-                "writing .parquet needs pyarrow: pip install 'selfview[data]'"
-            ) from error
-        columns = {} if ids is None else {"id": [str(i) for i in ids]}
-        pq.write_table(pa.table(columns | dict(zip(names, Z.T, strict=True))), path)
+    Z = np.ascontiguousarray(Z)
+    np.lib.format.write_array_header_1_0(file, np.lib.format.header_data_from_array_1_0(Z))
+    file.write(Z.data)  # np.save would not say why it failed
+
+
+def _write_csv(file: BinaryIO, Z: Any, ids: Any) -> None:
+    header = _names(Z) if ids is None else ["id", *_names(Z)]
+    file.write((",".join(header) + "\n").encode())
+    for i, row in enumerate(Z):
+        cells = [format(value, ".9g") for value in row]
+        line = ",".join(cells if ids is None else [_quoted(ids[i]), *cells])
+        file.write((line + "\n").encode())
+
+
+def _write_parquet(file: BinaryIO, Z: Any, ids: Any) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise MissingDependencyError(
+            "writing .parquet needs pyarrow: pip install 'selfview[data]'"
+        ) from error
+    columns = {} if ids is None else {"id": [str(i) for i in ids]}
+    pq.write_table(pa.table(columns | dict(zip(_names(Z), Z.T, strict=True))), file)
 
 
 def _quoted(value: Any) -> str:

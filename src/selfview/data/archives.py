@@ -16,7 +16,8 @@ TOTAL_LIMIT = 4 * 2**30
 _MAX_DEFLATE = 1032
 
 
-def _check_name(path: Path, name: str) -> None:
+def check_name(path: Path, name: str) -> None:
+    """Refuse an archive with a member of this name if it points outside the archive."""
     parts = PurePosixPath(name.replace("\\", "/"))
     if parts.is_absolute() or ".." in parts.parts or "\0" in name:
         raise FileFormatError(f"{path} holds a member that points outside it: {name!r}")
@@ -32,7 +33,7 @@ def tar_members(
         for member in archive:
             if not wanted(member.name):
                 continue
-            _check_name(path, member.name)
+            check_name(path, member.name)
             if not member.isreg():
                 raise FileFormatError(f"{path}: member {member.name!r} is a link or device")
             left -= member.size
@@ -53,7 +54,7 @@ def zip_member(source: str | os.PathLike[str], name: str, *, limit: int = MEMBER
     with reading(path, "a zip archive"), zipfile.ZipFile(path) as archive:
         if name not in archive.namelist():
             raise FileFormatError(f"{path} has no member {name!r}")
-        _check_name(path, name)
+        check_name(path, name)
         info = archive.getinfo(name)
         if info.file_size > min(limit, _MAX_DEFLATE * info.compress_size + 1024):
             raise FileFormatError(f"{path}: member {name!r} declares {info.file_size:,} bytes")

@@ -101,7 +101,7 @@ def settle_bad_rows(
     """The message about rows left out, or an error that names them."""
     if not bad:
         return ()
-    shown = "; ".join(bad[:5]) + (f"; and {len(bad) - 5:,} more" if len(bad) > 5 else "")
+    shown = "; ".join(map(_cut, bad[:5])) + (f"; and {len(bad) - 5:,} more" if len(bad) > 5 else "")
     if not skip_bad:
         raise FileFormatError(
             f"{path}: {len(bad):,} of {total:,} rows can't be read: {shown}. "
@@ -110,6 +110,11 @@ def settle_bad_rows(
     if len(bad) >= total:
         raise FileFormatError(f"{path}: none of its {total:,} rows can be read: {shown}")
     return (tell(f"{path}: left out {len(bad):,} of {total:,} rows: {shown}"),)
+
+
+def _cut(reason: str) -> str:
+    """A reason without its middle if it is long: a hostile file can name a field of any length."""
+    return reason if len(reason) <= 300 else f"{reason[:180]} ... {reason[-100:]}"
 
 
 def tell(message: str) -> str:

@@ -1,6 +1,6 @@
 """imzML: spectra of a mass-spectrometry image, binned one at a time so that memory stays flat.
 
-What does grow with the file is the list of offsets and coordinates, about 0.35 kB a spectrum.
+What does grow with the file is the list of offsets and coordinates, about 0.1 kB a spectrum.
 """
 
 from __future__ import annotations
@@ -150,9 +150,12 @@ class OpenImzML:
         self.messages: tuple[str, ...] = ()
         parser = self._parse()
         with reading(self.path, "imzML"):  # what a damaged file leaves unsaid is None here
-            self.coordinates: Array = np.array(parser.coordinates, dtype=np.int64)[:, :2]
-            self._mz = (np.array(parser.mzOffsets), np.array(parser.mzLengths))
-            self._intensity = (np.array(parser.intensityOffsets), np.array(parser.intensityLengths))
+            self.coordinates: Array = np.asarray(parser.coordinates)[:, :2]
+            self._mz = (_numbers(parser.mzOffsets), _numbers(parser.mzLengths))
+            self._intensity = (
+                _numbers(parser.intensityOffsets),
+                _numbers(parser.intensityLengths),
+            )
             self._types = (_TYPES[parser.mzPrecision], _TYPES[parser.intensityPrecision])
         self._size = self.ibd.stat().st_size
         self._last: tuple[int, int, NDArray[np.float64]] | None = None
@@ -237,29 +240,51 @@ def _flat(parser: type) -> type:
             lambda self, values: setattr(self, place, make(values)),
         )
 
+    def fix_offsets(self: Any) -> None:
+        for offsets in (self.mzOffsets, self.intensityOffsets):
+            _unwrap(_numbers(offsets))
+
     names = ("mzOffsets", "mzLengths", "intensityOffsets", "intensityLengths")
     lists = {name: kept(name, lambda values: array("q", values)) for name in names}
-    return type("FlatParser", (parser,), lists | {"coordinates": kept("coordinates", _Triples)})
+    more = {"coordinates": kept("coordinates", _Triples), "_ImzMLParser__fix_offsets": fix_offsets}
+    return type("FlatParser", (parser,), lists | more)
+
+
+def _numbers(values: array[int]) -> NDArray[np.int64]:
+    """The numbers of a typed array, in its own memory."""
+    return np.frombuffer(values, np.int64)
+
+
+def _unwrap(offsets: NDArray[np.int64]) -> None:
+    """Mend offsets that some writers keep in 32 bits with a sign: at each wrap, 2^32 are added.
+
+    As pyimzML does, but in place: its lists would take 80 bytes a spectrum.
+    """
+    negative = offsets < 0
+    if negative.any():
+        wraps = np.zeros(len(offsets), np.int64)
+        wraps[1:] = negative[1:] & ~negative[:-1]
+        offsets += np.cumsum(wraps) << 32
 
 
 class _Triples:
     """A list of (x, y, z), as an array of numbers."""
 
     def __init__(self, triples: Iterable[tuple[int, int, int]]) -> None:
-        self._numbers = array("q")
+        self._values = array("q")
         for triple in triples:
             self.append(triple)
 
     def append(self, triple: tuple[int, int, int]) -> None:
         """Add the place of a spectrum."""
         x, y, z = triple
-        self._numbers.extend((x, y, z))
+        self._values.extend((x, y, z))
 
     def __len__(self) -> int:
-        return len(self._numbers) // 3
+        return len(self._values) // 3
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.array(self._numbers, dtype or np.int64).reshape(-1, 3)
+        return _numbers(self._values).reshape(-1, 3)
 
 
 def _ibd_of(path: Path) -> Path:

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.sparse import csc_matrix, csr_matrix
 
 from selfview.data import guard
+from selfview.data.archives import check_name
 from selfview.data.cache import fingerprint
 from selfview.data.dataset import Array, Rows
 from selfview.data.guard import check_allocation, reading, regular_file
@@ -27,6 +28,8 @@ _FLOATS = (np.dtype("f4"), np.dtype("f8"))
 def npz_names(path: Path) -> list[str]:
     """The names of an .npz file's arrays."""
     with reading(path, "an .npz file"), zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            check_name(path, name)
         return [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
 
 

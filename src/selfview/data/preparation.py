@@ -14,6 +14,7 @@ import numpy as np
 
 from selfview.data.dataset import Dataset, Rows
 from selfview.data.guard import reading, regular_file
+from selfview.disk import write_bytes
 from selfview.errors import InputError
 
 FORMAT = 1
@@ -121,10 +122,9 @@ class Preparation(ABC):
 
     def save(self, folder: str | os.PathLike[str]) -> None:
         """Write ``preparation.json`` and, if there are arrays, ``preparation.safetensors``."""
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
 
         folder = Path(folder)
-        folder.mkdir(parents=True, exist_ok=True)
         values = {f.name: getattr(self, f.name) for f in fields(self)}
         arrays = {
             k: np.ascontiguousarray(v) for k, v in values.items() if isinstance(v, np.ndarray)
@@ -132,9 +132,9 @@ class Preparation(ABC):
         plain = {k: v for k, v in values.items() if k not in arrays}
         content = {"format": FORMAT, "kind": self.kind, "arrays": sorted(arrays), "fields": plain}
         if arrays:
-            save_file(arrays, folder / _ARRAYS)
+            write_bytes(folder / _ARRAYS, save(arrays))
         text = json.dumps(content, indent=1, ensure_ascii=False)
-        (folder / _JSON).write_text(text, encoding="utf-8")
+        write_bytes(folder / _JSON, text.encode())
 
     def consistent(self) -> bool:
         """Whether the fields belong together; a saved preparation may be damaged."""

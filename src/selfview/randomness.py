@@ -1,0 +1,66 @@
+"""torch's global random state, borrowed; and initial weights that don't depend on it.
+
+The global state is one for all threads of a process. What our own code draws therefore comes from
+generators of its own. Only layers that draw by themselves while training, as dropout in an own
+encoder does, take the global state: fits of those in several threads at once disturb one another.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+_guard = threading.Lock()
+_borrowers = 0
+_loan = ExitStack()  # gives the caller's state back
+
+
+@contextmanager
+def own_randomness(seed: int) -> Iterator[None]:
+    """A place where torch's global random state is ours; after it, it is the caller's again.
+
+    Of several in different threads, the last to end gives it back.
+    """
+    global _borrowers
+    with _guard:
+        if not _borrowers:
+            _loan.enter_context(torch.random.fork_rng(range(torch.cuda.device_count())))
+        _borrowers += 1
+        torch.manual_seed(seed)
+    try:
+        yield
+    finally:
+        with _guard:
+            _borrowers -= 1
+            if not _borrowers:
+                _loan.close()
+
+
+@contextmanager
+def own_weights(seed: int) -> Iterator[None]:
+    """A place where the seed alone decides the weights of new layers, whatever other threads do.
+
+    They are the ones that torch would draw after `torch.manual_seed(seed)`.
+    """
+    with own_randomness(seed), _Drawing(torch.Generator().manual_seed(seed)):
+        yield
+
+
+class _Drawing(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """In this thread, random numbers for tensors on the processor come from `generator`."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.generator = generator
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        given = dict(kwargs or {})
+        draws = any(argument.name == "generator" for argument in func._schema.arguments)
+        if draws and given.get("generator") is None and args[0].is_cpu:
+            given["generator"] = self.generator
+        return func(*args, **given)
