@@ -134,8 +134,8 @@ class Course:
             self.network.load_state_dict(weights)
             for i, optimiser in enumerate(self.optimisers):
                 load_optimiser(optimiser, state.tensors, f"optimiser.{i}")
-            self.history = [_figures(row) for row in state.meta["history"]]
-            self.part = Part(int(state.meta["steps"]), _figures(state.meta["sums"]))
+            self.history = [figures_of(row) for row in state.meta["history"]]
+            self.part = Part(int(state.meta["steps"]), figures_of(state.meta["sums"]))
             self._count_from(float(state.meta["seconds"]))
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             told = " ".join(str(error).split())
@@ -144,8 +144,9 @@ class Course:
             ) from error
 
 
-def _figures(row: dict[str, float]) -> dict[str, float]:
+def figures_of(row: dict[str, float]) -> dict[str, float]:
     """A row of figures from a file, which may hold anything."""
-    if not all(type(value) in (int, float) for value in row.values()):
-        raise TypeError("a figure is not a number")
+    for value in row.values():
+        if type(value) not in (int, float) or (type(value) is int and abs(value) > 2**53):
+            raise TypeError("a figure is not a number, or an absurd one")
     return dict(row)

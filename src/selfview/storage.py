@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from selfview import networks
 from selfview.checkpoint import read_state, write_state
+from selfview.course import figures_of
 from selfview.errors import FileFormatError, InputError
 from selfview.rows import Summary
 from selfview.run import Run
@@ -212,9 +213,7 @@ def _seed(value: Any) -> int:
 def _history(rows: Any) -> list[dict[str, float]]:
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError("its history is not a list of rows")
-    if not all(isinstance(value, int | float) for row in rows for value in row.values()):
-        raise ValueError("its history holds what is not a number")
-    return rows
+    return [figures_of(row) for row in rows]
 
 
 def _check_shapes(network: nn.Module, tensors: Mapping[str, Tensor]) -> None:

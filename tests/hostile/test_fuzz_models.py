@@ -13,11 +13,13 @@ from mutate import TIMES, bytes_of, generator, in_time, json_of
 from hostile import FIXTURE, encoder, join, split
 from selfview import SelfView, SelfViewError
 from selfview.baselines import LLE, NMF, PCA, Isomap
+from selfview.checkpoint import read_state, write_state
 from selfview.data import Dataset, load_preparation, read
 from selfview.data.audio import AudioPreparation
 from selfview.data.cache import cache_folder, remembered
 from selfview.data.imzml import ImzMLPreparation, PeakPreparation
 from selfview.data.tables import TablePreparation
+from selfview.errors import FileFormatError
 
 sys.path.append(str(Path(__file__).parents[1] / "data"))
 import samples
@@ -130,6 +132,21 @@ def test_a_mutated_preparation_prepares_or_gives_our_error(kind, tmp_path):
         elif i % 3 == 0:
             plain.write_bytes(bytes_of(rng, text.encode(), len(text)))
         survives(lambda: load_preparation(tmp_path).read(file, skip_bad=True))
+
+
+def test_a_checkpoint_with_a_figure_of_400_digits_is_refused(tmp_path):
+    def fit():
+        model = SelfView(encoder=encoder(), n_prototypes=4, epochs=2, random_state=0, verbose=0)
+        model.set_params(checkpoint=tmp_path).fit(ROWS)
+
+    fit()
+    for path in tmp_path.glob("*.safetensors"):
+        tensors, meta = read_state(path)
+        if "history" in meta:
+            meta["history"][-1]["marginal_error"] = 10**400
+            write_state(path, tensors, meta)
+    with pytest.raises(FileFormatError, match="absurd"):
+        fit()
 
 
 def test_mutated_checkpoints_are_resumed_or_refused(tmp_path):

@@ -145,6 +145,7 @@ DESCRIPTIONS = {
     "infinite epochs": lambda meta: meta.update(epochs=float("inf")),
     "a history of text": lambda meta: meta.update(history=["a"]),
     "a history of lists": lambda meta: meta.update(history=[{"loss": []}]),
+    "a history of 400 digits": lambda meta: meta.update(history=[{"loss": 10**400}]),
     "health is a number": lambda meta: meta.update(health=7),
     "too many names": lambda meta: meta.update(feature_names_in=["a"] * 100_000),
     "names that are a text": lambda meta: meta.update(feature_names_in="abcdef"),
