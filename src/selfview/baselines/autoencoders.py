@@ -4,6 +4,7 @@ All reconstruct centred rows by mean squared error, which is then relative to th
 1 for a network that gives the mean row, whatever it is shown.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -102,7 +103,10 @@ class AutoEncoder(Learned):
     encoder : {"auto", "mlp", "cnn"} or nn.Module
         As in `SelfView`. The decoder of an own encoder is the perceptron's mirror.
     batch_norm : bool
-        Whether batch norm stands after every hidden layer, in encoder and decoder.
+        Whether batch norm stands after every hidden layer, in encoder and decoder, and keeps every
+        number of the embedding at mean 0 and variance 1. Without the latter a step of Adam, which
+        moves all 4,096 weights of a number at once, shifts embeddings by several times their
+        spread, and along one direction. The output of an own `encoder` is left as it is.
     recipe, epochs, batch_size, learning_rate, schedule, precision, device, random_state, \
     checkpoint, verbose
         As in `SelfView`.
@@ -153,7 +157,17 @@ class AutoEncoder(Learned):
         return EncoderDecoder(Centring(run), encoder, self._decoder(dim, run))
 
     def _encoder(self, run: Run) -> nn.Module:
-        return networks.make_encoder(self.encoder, run.shape, self.n_components, self.batch_norm)
+        return nn.Sequential(*self._layers(run), *self._norm(affine=False))
+
+    def _layers(self, run: Run) -> list[nn.Module]:
+        """The encoder as `SelfView` has it; an own one is a single layer."""
+        made = networks.make_encoder(self.encoder, run.shape, self.n_components, self.batch_norm)
+        return [made] if isinstance(self.encoder, nn.Module) else list(made.children())
+
+    def _norm(self, affine: bool) -> list[nn.BatchNorm1d]:
+        own = isinstance(self.encoder, nn.Module)
+        normed = self.batch_norm and not own
+        return [nn.BatchNorm1d(self.n_components, affine=affine)] if normed else []
 
     def _decoder(self, dim: int, run: Run) -> nn.Module:
         convolutional = len(run.shape) == 3 and self.encoder in ("auto", "cnn")
@@ -213,7 +227,12 @@ class SparseAutoEncoder(AutoEncoder):
         parameters.positive("penalty", self.penalty)
 
     def _encoder(self, run: Run) -> nn.Module:
-        return nn.Sequential(super()._encoder(run), nn.Sigmoid())
+        norm = self._norm(affine=True)
+        for layer in norm:
+            # Around zero the sigmoid's mean is a half, and to learn another takes long.
+            rho = self.target_activation
+            nn.init.constant_(layer.bias, math.log(rho / (1 - rho)))
+        return nn.Sequential(*self._layers(run), *norm, nn.Sigmoid())
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
         z = network.encoder(step.batch)
