@@ -13,7 +13,7 @@ from torch import nn
 from torch.distributions import Bernoulli, Normal, kl_divergence
 from torch.nn import functional
 
-from selfview import SelfView, networks
+from selfview import SelfView, baselines, evaluate, load_dataset, networks
 from selfview.baselines import (
     AdversarialAutoEncoder,
     AutoEncoder,
@@ -23,7 +23,7 @@ from selfview.baselines import (
 )
 from selfview.baselines.aae import discriminator_loss, generator_loss
 from selfview.baselines.autoencoders import corrupt, kl_sparsity
-from selfview.baselines.learned import mean_and_spread
+from selfview.baselines.learned import mean_and_spread, principal_start
 from selfview.baselines.vae import gaussian_nll, kl_from_standard_normal, reparametrise
 from selfview.checkpoint import Checkpoints
 from selfview.errors import InputError
@@ -112,6 +112,30 @@ def test_adversarial_losses_are_cross_entropies():
     ones, zeros = torch.ones(30), torch.zeros(30)
     torch.testing.assert_close(discriminator_loss(real, fake), bce(real, ones) + bce(fake, zeros))
     torch.testing.assert_close(generator_loss(fake), bce(fake, ones))
+
+
+def test_the_start_is_principal_components_of_the_last_layers_input(rng):
+    x = torch.from_numpy(rng.normal(size=(90, 6)) @ rng.normal(size=(6, 6))).float()
+    layers = nn.Sequential(nn.Identity(), nn.Linear(6, 3))
+    principal_start(layers, x)
+    ours, oracle = layers(x).detach().numpy(), PCA(3, whiten=True).fit_transform(x)
+    np.testing.assert_allclose(np.abs(ours), np.abs(oracle), atol=1e-3)
+
+
+@pytest.mark.parametrize("x", [torch.ones(9, 4), torch.eye(4)[:2]])
+def test_a_start_without_enough_directions_is_finite(x):
+    layers = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3))
+    principal_start(layers, x)
+    assert torch.isfinite(layers(x)).all()
+    assert not layers[0].running_mean.isnan().any()
+    assert layers[0].num_batches_tracked == 1  # by the line above alone
+
+
+@EACH
+def test_decoders_begin_with_the_mean_row(kind, few):
+    X, _ = few
+    model = kind(2, epochs=1, learning_rate=1e-12, **QUICK).fit(X)
+    np.testing.assert_allclose(model.reconstruct(X), np.tile(X.mean(0), (len(X), 1)), atol=1e-4)
 
 
 class LinearAutoEncoder(AutoEncoder):
@@ -320,12 +344,28 @@ def test_wrong_parameters_are_named(model, said, blobs):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [SparseAutoEncoder, DenoisingAutoEncoder, VariationalAutoEncoder])
+@EACH
 def test_spoken_digits_are_told_apart_better_than_by_pca(kind, real_data):
-    from selfview import evaluate, load_dataset
-
-    # Measured once at these 240 steps: SAE 81.5, DAE 80.8, VAE 83.8; AAE 74.0 stays below PCA's
-    # 76.2. AE was measured otherwise: 81.5 after 360 steps with `cosine_rate` up to 2e-3.
+    # 240 steps, about a minute of one core for each kind.
     digits = load_dataset("fsdd")
     Z = kind(10, epochs=20, **QUICK).fit_transform(digits.X)
-    assert evaluate(Z, digits.y, measures=["linear"])["linear_accuracy"] > 0.762
+    pca = PCA(10, random_state=0).fit_transform(digits.X)
+    ours, theirs = (evaluate(z, digits.y, measures=["linear"])["linear_accuracy"] for z in (Z, pca))
+    assert ours > theirs
+
+
+@pytest.mark.slow
+@EACH
+def test_garments_are_told_apart_better_than_by_pca(kind, real_data):
+    # 240 steps of convolutions, some five minutes of one core for each kind.
+    garments = load_dataset("fashion-mnist")
+    kept = np.random.default_rng(0).permutation(garments.train)[:15_360]
+    X = np.concatenate([garments.X[np.sort(kept)], garments.X[garments.test]])
+    y = np.concatenate([garments.y[np.sort(kept)], garments.y[garments.test]])
+    split = np.arange(len(kept)), np.arange(len(kept), len(X))
+    model, pca = kind(10, epochs=4, **QUICK), baselines.PCA(10, random_state=0)
+    ours, theirs = (
+        evaluate(m.fit(X[split[0]]).transform(X), y, split=split, measures=["linear"])
+        for m in (model, pca)
+    )
+    assert ours["linear_accuracy"] > theirs["linear_accuracy"]

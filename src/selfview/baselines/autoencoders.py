@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from selfview import networks, parameters
-from selfview.baselines.learned import Centring, Learned
+from selfview.baselines.learned import CentredRun, Centring, Learned, principal_start
 from selfview.distributed import WHOLE, Share
 from selfview.estimator import Run
 from selfview.networks import EncodingNetwork
@@ -162,7 +162,12 @@ class AutoEncoder(Learned):
     def _layers(self, run: Run) -> list[nn.Module]:
         """The encoder as `SelfView` has it; an own one is a single layer."""
         made = networks.make_encoder(self.encoder, run.shape, self.n_components, self.batch_norm)
-        return [made] if isinstance(self.encoder, nn.Module) else list(made.children())
+        if isinstance(self.encoder, nn.Module):
+            return [made]
+        assert isinstance(made, nn.Sequential)
+        if isinstance(run, CentredRun):  # not of a model that is read from a file
+            principal_start(made, Centring(run)(run.sample))
+        return list(made)
 
     def _norm(self, affine: bool) -> list[nn.BatchNorm1d]:
         own = isinstance(self.encoder, nn.Module)
@@ -172,7 +177,12 @@ class AutoEncoder(Learned):
     def _decoder(self, dim: int, run: Run) -> nn.Module:
         convolutional = len(run.shape) == 3 and self.encoder in ("auto", "cnn")
         make = networks.cnn_decoder if convolutional else networks.mlp_decoder
-        return make(dim, run.shape, self.batch_norm)
+        made = make(dim, run.shape, self.batch_norm)
+        # It begins with the mean row: noise in its place would teach the encoder nonsense.
+        *_, last = (layer for layer in made if hasattr(layer, "weight"))
+        for parameter in last.parameters():
+            nn.init.zeros_(parameter)
+        return made
 
     def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
         def loss(step: Step) -> tuple[Tensor, Mapping[str, float]]:
