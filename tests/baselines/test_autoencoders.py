@@ -13,7 +13,7 @@ from torch import nn
 from torch.distributions import Bernoulli, Normal, kl_divergence
 from torch.nn import functional
 
-from selfview import SelfView, baselines, evaluate, load_dataset, networks
+from selfview import SelfView, evaluate, load_dataset, networks
 from selfview.baselines import (
     AdversarialAutoEncoder,
     AutoEncoder,
@@ -355,20 +355,3 @@ def test_spoken_digits_are_told_apart_better_than_by_pca(kind, real_data):
     pca = PCA(10, random_state=0).fit_transform(digits.X)
     ours, theirs = (evaluate(z, digits.y, measures=["linear"])["linear_accuracy"] for z in (Z, pca))
     assert ours > theirs
-
-
-@pytest.mark.slow
-@EACH
-def test_garments_are_told_apart_better_than_by_pca(kind, real_data):
-    # 240 steps of convolutions, some five minutes of one core for each kind.
-    garments = load_dataset("fashion-mnist")
-    kept = np.random.default_rng(0).permutation(garments.train)[:15_360]
-    X = np.concatenate([garments.X[np.sort(kept)], garments.X[garments.test]])
-    y = np.concatenate([garments.y[np.sort(kept)], garments.y[garments.test]])
-    split = np.arange(len(kept)), np.arange(len(kept), len(X))
-    model, pca = kind(10, epochs=4, **QUICK), baselines.PCA(10, random_state=0)
-    ours, theirs = (
-        evaluate(m.fit(X[split[0]]).transform(X), y, split=split, measures=["linear"])
-        for m in (model, pca)
-    )
-    assert ours["linear_accuracy"] > theirs["linear_accuracy"]
