@@ -4,9 +4,10 @@
 
 PCA, NMF, LLE and Isomap beside scikit-learn's own, with the largest difference of the embeddings
 (up to sign); the autoencoder beside scikit-learn's MLPRegressor; autoencoder, VAE and AAE beside
-pythae's (`pip install pythae`), which get our encoder and decoder, our number of epochs, batch
-size and highest learning rate, and are otherwise left as they come. Prints a table and then one
-line of JSON. A peer that is not installed says so in its row.
+pythae's (`pip install pythae`). Peers get centred rows as our networks do, our number of epochs,
+batch size and highest learning rate (one for all: Adam's usual 1e-3), pythae's also our encoder and
+decoder; otherwise they are left as they come. Prints a table and then one line of JSON. A peer that
+is not installed, or fails, says so in its row.
 """
 
 import copy
@@ -27,7 +28,7 @@ from sklearn.neural_network import MLPRegressor
 
 from selfview import baselines, evaluate, load_dataset, networks
 
-SEED, DIM, BATCH, RATE = 0, 10, 256, 5e-4
+SEED, DIM, BATCH, RATE = 0, 10, 256, 1e-3
 NEIGHBOURS = 10
 QUICK = {"random_state": SEED, "verbose": 0}
 
@@ -72,10 +73,15 @@ def difference(ours: np.ndarray, theirs: np.ndarray) -> float:
     return float(np.abs(ours * signs - theirs).max() / np.abs(theirs).max())
 
 
+def centred(X: np.ndarray) -> np.ndarray:
+    """Rows around the mean row, in units of their entries' spread around it."""
+    around = X - X.mean(0)
+    return around / around.std()
+
+
 def perceptron_code(X: np.ndarray, epochs: int) -> np.ndarray:
     """scikit-learn's network taught to return its input, read out at its narrowest layer."""
-    flat = X.reshape(len(X), -1) - X.reshape(len(X), -1).mean(0)
-    flat = flat / flat.std()
+    flat = centred(X.reshape(len(X), -1))
     model = MLPRegressor(
         hidden_layer_sizes=(1024, 1024, DIM, 1024, 1024),
         batch_size=BATCH,
@@ -136,7 +142,7 @@ def pythae_code(kind: str, X: np.ndarray, epochs: int) -> np.ndarray:
     if kind == "AAE":
         trainer = AdversarialTrainerConfig
         rates = {"autoencoder_learning_rate": RATE, "discriminator_learning_rate": RATE}
-    rows = torch.from_numpy(np.ascontiguousarray(X.reshape(-1, *shape), dtype=np.float32))
+    rows = torch.from_numpy(np.ascontiguousarray(centred(X).reshape(-1, *shape), np.float32))
     with tempfile.TemporaryDirectory() as folder:
         TrainingPipeline(
             model=model,
@@ -172,6 +178,10 @@ def main() -> None:
             rows.append(Row(method, by, note=f"not installed: {error.name}"))
             show(rows[-1])
             return np.empty((0, DIM))
+        except Exception as error:  # a peer's failure is a result too
+            rows.append(Row(method, by, note=f"failed: {' '.join(str(error).split())[:200]}"))
+            show(rows[-1])
+            return np.empty((0, DIM))
         seconds = time.perf_counter() - start
         scores = evaluate(Z, y, measures=["linear"], random_state=SEED)
         rows.append(Row(method, by, 100 * scores["linear_accuracy"], seconds, note))
@@ -192,7 +202,7 @@ def main() -> None:
         "AAE": baselines.AdversarialAutoEncoder,
     }
     for method, kind in learned.items():
-        model = kind(DIM, epochs=int(epochs), **QUICK)
+        model = kind(DIM, epochs=int(epochs), learning_rate=RATE, **QUICK)
         add(method, "selfview", lambda model=model: model.fit_transform(X))
         if method == "AE":
             add(method, "scikit-learn", lambda: perceptron_code(X, int(epochs)))

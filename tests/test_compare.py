@@ -9,7 +9,8 @@ from typer.testing import CliRunner
 from selfview import compare as comparing
 from selfview.cli import app
 from selfview.compare import METHODS, Record, Settings, chosen, compare
-from selfview.errors import InputError
+from selfview.disk import locked
+from selfview.errors import CheckpointError, InputError
 from selfview.report.comparison import markdown, plain, tabulate
 
 SETTINGS = Settings(n_components=2, epochs=1, measures=("linear",))
@@ -94,6 +95,47 @@ def test_an_interrupted_comparison_goes_on(blobs, tmp_path, monkeypatch):
     assert [r.error for r in records] == ["", "", ""]
     assert "PCA: done before" in said
     assert json.loads(lines(tmp_path)[-1])["method"] == "isomap"
+
+
+def test_a_second_comparison_in_the_same_folder_is_refused(data):
+    out = data / "out"
+    with locked(out / "checkpoints"):  # as another process would hold it
+        refused = run(data / "X.npy", "--labels", data / "y.npy", "--methods", "pca", "-o", out)
+    assert isinstance(refused.exception, CheckpointError)
+    assert "is in use by process" in str(refused.exception)
+    assert not (out / "records.jsonl").exists()
+
+
+def test_the_folder_is_free_again_after_a_failure(blobs, tmp_path, monkeypatch):
+    X, y = blobs
+    with monkeypatch.context() as patch:
+        patch.setattr(comparing, "_attempt", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            compare(X, y, ["pca"], settings=SETTINGS, folder=tmp_path)
+    assert not compare(X, y, ["pca"], settings=SETTINGS, folder=tmp_path)[1].error
+
+
+def test_seconds_before_an_interruption_count(blobs, tmp_path, monkeypatch):
+    X, y = blobs
+    settings = Settings(n_components=2, epochs=12, measures=("linear",))
+    made, models = comparing._model, []
+
+    def kept(*arguments):
+        models.append(made(*arguments))
+        return models[-1]
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(comparing, "_model", kept)
+    compare(X, y, ["raw"], settings=settings, folder=tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(comparing, "evaluate", interrupted)  # the fit is done, and in a checkpoint
+        with pytest.raises(KeyboardInterrupt):
+            compare(X, y, ["cpc"], settings=settings, folder=tmp_path)
+    again = compare(X, y, ["cpc"], settings=settings, folder=tmp_path)[-1]
+    assert again.seconds >= models[-2].history_[-1]["seconds"]
+    assert not list((tmp_path / "checkpoints").iterdir())
 
 
 def test_other_data_or_settings_are_another_study(blobs, tmp_path):

@@ -2,7 +2,8 @@
 
 A record is a line of JSON that is appended, and flushed to the disk, as soon as a method is done.
 A comparison that is started again with the same data and settings reads them and does only what
-is missing. A method that fails becomes a record that says why.
+is missing. A method that fails becomes a record that says why. One comparison at a time has a
+folder: a second one that names it is refused.
 """
 
 import hashlib
@@ -11,6 +12,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -18,13 +20,13 @@ from typing import Any
 
 import numpy as np
 
-from selfview.checkpoint import CheckpointError
+from selfview.disk import locked, unwritable
 from selfview.errors import InputError, SelfViewError
 from selfview.evaluation import evaluate
 from selfview.neighbours import Neighbours
 from selfview.rows import as_rows
 
-RECORDS = "records.jsonl"
+RECORDS, CHECKPOINTS = "records.jsonl", "checkpoints"
 RAW = "raw"
 
 
@@ -136,7 +138,8 @@ def compare(
     settings : Settings
     split : as in `selfview.evaluate`
     folder : Path, optional
-        Where records are kept, and where a comparison that was interrupted goes on from.
+        Where records are kept, and where a comparison that was interrupted goes on from. Another
+        that names it meanwhile is refused with CheckpointError.
     say : callable
         Called with a line about what is happening.
 
@@ -155,10 +158,10 @@ def compare(
     """
     names = chosen(methods)
     study = fingerprint(X, y, split, settings)
-    known = {(r.method, r.variant): r for r in read_records(folder, study)}
     records = []
-    for name in names:
-        for variant in METHODS[name].variants:
+    with nullcontext() if folder is None else locked(folder / CHECKPOINTS):
+        known = {(r.method, r.variant): r for r in read_records(folder, study)}
+        for name, variant in [(n, v) for n in names for v in METHODS[n].variants]:
             label = f"{METHODS[name].title}{variant and f' ({variant})'}"
             done = known.get((name, variant))
             if done is not None and not done.error:
@@ -185,7 +188,7 @@ def _attempt(
     """Fit and evaluate; whatever goes wrong becomes the record's error."""
     who = (study, name, METHODS[name].title, variant)
     at = f"{study[:12]}-{name}{'-' if variant else ''}{variant.replace(' ', '-')}"
-    checkpoint = None if folder is None else folder / "checkpoints" / at
+    checkpoint = None if folder is None else folder / CHECKPOINTS / at
     start = time.monotonic()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -193,7 +196,7 @@ def _attempt(
             model = _model(METHODS[name], variant, settings, checkpoint)
             start = time.monotonic()  # imports are done by now
             Z = model.fit_transform(X)
-            seconds = time.monotonic() - start
+            seconds = max(time.monotonic() - start, _trained(model))
             scores = evaluate(
                 Z, y, split=split, measures=list(settings.measures), random_state=settings.seed
             )
@@ -220,6 +223,12 @@ def _model(method: Method, variant: str, settings: Settings, checkpoint: Path | 
     if method.sampled:
         parameters["fit_rows"] = settings.fit_rows
     return method.make(**parameters)
+
+
+def _trained(model: Any) -> float:
+    """Seconds of a fit by gradient steps, those before an interruption included; 0 of others."""
+    history = getattr(model, "history_", None)
+    return float(history[-1]["seconds"]) if history else 0.0
 
 
 def n_parameters(model: Any) -> int | None:
@@ -267,7 +276,7 @@ def append_record(folder: Path | None, record: Record) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise CheckpointError(f"{path} can't be written: {error.strerror or error}") from error
+        raise unwritable(path, error) from error
 
 
 def read_records(folder: Path | None, study: str) -> list[Record]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from selfview import networks
+from selfview import networks, parameters
 from selfview.baselines.autoencoders import AutoEncoder, EncoderDecoder
 from selfview.baselines.learned import Centring
 from selfview.estimator import Run
@@ -58,11 +58,14 @@ class AdversarialAutoEncoder(AutoEncoder):
 
     Parameters
     ----------
+    adversarial_rate : float
+        Learning rate of the last two phases over that of the first. Adam's steps are as long as
+        their rate however weak the gradient, so that at equal rates the game moves the encoder as
+        far as reconstruction does, and embeddings neither settle near the prior nor hold the rows.
     n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule,
     precision, device, random_state, checkpoint, verbose
         As in `AutoEncoder`. Batch norm stands in encoder and decoder, not in the discriminator,
-        which would see from it whether a batch is of one kind. The recipe is the paper's by
-        default: at our higher rate the three phases don't settle.
+        which would see from it whether a batch is of one kind.
 
     References
     ----------
@@ -78,7 +81,11 @@ class AdversarialAutoEncoder(AutoEncoder):
     ['discriminator', 'epoch', 'generator', 'reconstruction', 'seconds']
     """
 
-    recipe: str = "paper"
+    adversarial_rate: float = 0.1
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        parameters.positive("adversarial_rate", self.adversarial_rate)
 
     def _network(self, run: Run) -> AdversarialNetwork:
         encoder = self._encoder(run)
@@ -102,9 +109,13 @@ class AdversarialAutoEncoder(AutoEncoder):
             return generator_loss(judge(encoder(step.batch))), {}
 
         rate = self._rate(run)
+
+        def slower(epoch: float) -> float:
+            return self.adversarial_rate * rate(epoch)
+
         both: Any = [*encoder.parameters(), *network.decoder.parameters()]
         return [
             Phase("reconstruction", both, reconstruction, rate),
-            Phase("discriminator", list(judge.parameters()), discriminator, rate),
-            Phase("generator", list(encoder.parameters()), generator, rate),
+            Phase("discriminator", list(judge.parameters()), discriminator, slower),
+            Phase("generator", list(encoder.parameters()), generator, slower),
         ]

@@ -4,6 +4,7 @@ All reconstruct centred rows by mean squared error, which is then relative to th
 1 for a network that gives the mean row, whatever it is shown.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from selfview import networks, parameters
-from selfview.baselines.learned import Centring, Learned
+from selfview.baselines.learned import CentredRun, Centring, Learned, principal_start
 from selfview.distributed import WHOLE, Share
 from selfview.estimator import Run
 from selfview.networks import EncodingNetwork
@@ -102,7 +103,10 @@ class AutoEncoder(Learned):
     encoder : {"auto", "mlp", "cnn"} or nn.Module
         As in `SelfView`. The decoder of an own encoder is the perceptron's mirror.
     batch_norm : bool
-        Whether batch norm stands after every hidden layer, in encoder and decoder.
+        Whether batch norm stands after every hidden layer, in encoder and decoder, and keeps every
+        number of the embedding at mean 0 and variance 1. Without the latter a step of Adam, which
+        moves all 4,096 weights of a number at once, shifts embeddings by several times their
+        spread, and along one direction. The output of an own `encoder` is left as it is.
     recipe, epochs, batch_size, learning_rate, schedule, precision, device, random_state, \
     checkpoint, verbose
         As in `SelfView`.
@@ -153,12 +157,32 @@ class AutoEncoder(Learned):
         return EncoderDecoder(Centring(run), encoder, self._decoder(dim, run))
 
     def _encoder(self, run: Run) -> nn.Module:
-        return networks.make_encoder(self.encoder, run.shape, self.n_components, self.batch_norm)
+        return nn.Sequential(*self._layers(run), *self._norm(affine=False))
+
+    def _layers(self, run: Run) -> list[nn.Module]:
+        """The encoder as `SelfView` has it; an own one is a single layer."""
+        made = networks.make_encoder(self.encoder, run.shape, self.n_components, self.batch_norm)
+        if isinstance(self.encoder, nn.Module):
+            return [made]
+        assert isinstance(made, nn.Sequential)
+        if isinstance(run, CentredRun):  # not of a model that is read from a file
+            principal_start(made, Centring(run)(run.sample))
+        return list(made)
+
+    def _norm(self, affine: bool) -> list[nn.BatchNorm1d]:
+        own = isinstance(self.encoder, nn.Module)
+        normed = self.batch_norm and not own
+        return [nn.BatchNorm1d(self.n_components, affine=affine)] if normed else []
 
     def _decoder(self, dim: int, run: Run) -> nn.Module:
         convolutional = len(run.shape) == 3 and self.encoder in ("auto", "cnn")
         make = networks.cnn_decoder if convolutional else networks.mlp_decoder
-        return make(dim, run.shape, self.batch_norm)
+        made = make(dim, run.shape, self.batch_norm)
+        # It begins with the mean row: noise in its place would teach the encoder nonsense.
+        *_, last = (layer for layer in made if hasattr(layer, "weight"))
+        for parameter in last.parameters():
+            nn.init.zeros_(parameter)
+        return made
 
     def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
         def loss(step: Step) -> tuple[Tensor, Mapping[str, float]]:
@@ -213,7 +237,12 @@ class SparseAutoEncoder(AutoEncoder):
         parameters.positive("penalty", self.penalty)
 
     def _encoder(self, run: Run) -> nn.Module:
-        return nn.Sequential(super()._encoder(run), nn.Sigmoid())
+        norm = self._norm(affine=True)
+        for layer in norm:
+            # Around zero the sigmoid's mean is a half, and to learn another takes long.
+            rho = self.target_activation
+            nn.init.constant_(layer.bias, math.log(rho / (1 - rho)))
+        return nn.Sequential(*self._layers(run), *norm, nn.Sigmoid())
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
         z = network.encoder(step.batch)

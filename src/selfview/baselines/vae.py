@@ -120,6 +120,9 @@ class VariationalAutoEncoder(AutoEncoder):
         if self.variance != "auto":
             parameters.positive("variance", self.variance)
 
+    def _encoder(self, run: Run) -> nn.Module:
+        return nn.Sequential(*self._layers(run))  # the prior keeps the embedding in bounds
+
     def _network(self, run: Run) -> VariationalNetwork:
         encoder = self._encoder(run)
         dim = self._embedding_dim(encoder, run)

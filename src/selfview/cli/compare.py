@@ -66,6 +66,7 @@ def compare(
     Example: selfview compare digits --methods pca,ae,selfview --epochs 50
     """
     from selfview.checkpoint import write_bytes
+    from selfview.cli.interrupt import ended_cleanly
     from selfview.compare import Settings, chosen
     from selfview.compare import compare as run
     from selfview.errors import InputError
@@ -98,7 +99,9 @@ def compare(
         if not quiet:
             typer.echo(line, err=True)
 
-    records = run(X, y, names, settings=settings, split=split, folder=out, say=say)
+    kept = f"interrupted; what is done is in {out}, and the same command goes on from there"
+    with ended_cleanly(lambda: kept):
+        records = run(X, y, names, settings=settings, split=split, folder=out, say=say)
     table = tabulate(records)
     write_bytes(out / "table.md", markdown(table).encode())
     _show(table)
