@@ -164,7 +164,7 @@ def measure(kind: str, path: Path, encoder: str) -> dict[str, Any]:
 
     from selfview import SelfView, stored
     from selfview.data import guard, read
-    from selfview.rows import as_rows
+    from selfview.inputs import as_rows
 
     guard.IN_MEMORY = 0  # small files too go the way of large ones, so that sizes can be compared
     warnings.simplefilter("ignore")  # one epoch teaches little, and says so

@@ -24,8 +24,8 @@ from selfview.baselines import AutoEncoder
 from selfview.devices import has_bfloat16
 from selfview.distributed import ALONE
 from selfview.estimator import Embedder
+from selfview.inputs import as_rows
 from selfview.networks import convolutions
-from selfview.rows import as_rows
 from selfview.targets import adapt
 from selfview.training import Step, _descend, autocast
 

@@ -12,10 +12,10 @@ SOURCE = Path(selfview.__file__).parent
 
 # Left to right: a room may import only from rooms before it.
 ORDER = (
-    *("errors", "parameters", "stored", "rows", "devices", "health", "progress", "interrupts"),
-    *("randomness", "disk", "distributed", "views", "targets", "losses", "convolution"),
-    *("networks", "training", "checkpoint", "synchrony", "course", "neighbours", "recipes"),
-    *("run", "forecast", "storage", "estimator"),
+    *("errors", "parameters", "stored", "rows", "inputs", "devices", "health", "progress"),
+    *("interrupts", "randomness", "disk", "distributed", "views", "targets", "losses"),
+    *("convolution", "networks", "training", "checkpoint", "synchrony", "course", "neighbours"),
+    *("recipes", "run", "forecast", "storage", "estimator"),
     *("method", "baselines", "evaluation", "exports", "events", "configuration"),
     *("runs", "embedding", "compare", "paper", "report", "cli", "__main__"),
 )

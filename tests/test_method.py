@@ -18,8 +18,8 @@ from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning
+from selfview.inputs import as_rows
 from selfview.recipes import RECIPES
-from selfview.rows import as_rows
 from selfview.run import AUTO_STEPS
 from selfview.training import Step, n_batches
 

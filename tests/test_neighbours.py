@@ -7,8 +7,8 @@ import torch
 from sklearn.neighbors import NearestNeighbors
 
 from selfview import neighbours
+from selfview.inputs import as_rows
 from selfview.neighbours import Neighbours, nearest
-from selfview.rows import as_rows
 from selfview.training import Step
 
 

@@ -11,8 +11,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from selfview import CollapseWarning, SelfView
+from selfview.inputs import as_rows
 from selfview.neighbours import nearest
-from selfview.rows import as_rows
 
 # Two epochs learn little, which is told.
 pytestmark = pytest.mark.filterwarnings(f"ignore::{CollapseWarning.__module__}.CollapseWarning")

@@ -23,8 +23,8 @@ import numpy as np
 from selfview.disk import locked, unwritable
 from selfview.errors import InputError, SelfViewError
 from selfview.evaluation import evaluate
+from selfview.inputs import as_rows
 from selfview.neighbours import Neighbours
-from selfview.rows import as_rows
 
 RECORDS, CHECKPOINTS = "records.jsonl", "checkpoints"
 RAW = "raw"

@@ -14,7 +14,8 @@ import numpy as np
 from selfview.checkpoint import write_bytes
 from selfview.devices import resolve_device, resolve_precision
 from selfview.errors import FileFormatError, InputError
-from selfview.rows import SparseRows, as_rows
+from selfview.inputs import as_rows
+from selfview.rows import SparseRows
 from selfview.storage import OWN_ENCODER, plain_parameters
 
 FORMAT = 1

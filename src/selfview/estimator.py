@@ -28,10 +28,11 @@ from selfview.course import Course, latest_state, seed_of
 from selfview.course import History as History
 from selfview.distributed import current
 from selfview.errors import CollapseWarning, InputError, SelfViewWarning
+from selfview.inputs import as_rows, expect_shape
 from selfview.networks import EncodingNetwork
 from selfview.progress import follow
 from selfview.randomness import own_randomness, own_weights
-from selfview.rows import Rows, Summary, as_rows, expect_shape
+from selfview.rows import Rows, Summary
 from selfview.run import Run as Run
 from selfview.run import plan
 from selfview.synchrony import synchronised

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
+from selfview.inputs import as_rows
 from selfview.randomness import own_randomness
-from selfview.rows import Rows, as_rows
+from selfview.rows import Rows
 from selfview.run import Run
 from selfview.training import TrainingError, adam, n_batches, train
 

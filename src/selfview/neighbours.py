@@ -125,7 +125,7 @@ def nearest(
 
     Examples
     --------
-    >>> from selfview.rows import as_rows
+    >>> from selfview.inputs import as_rows
     >>> nearest(as_rows(np.array([[0.0], [1.0], [5.0]])), 1, cosine=False).ravel().tolist()
     [1, 0, 1]
     """

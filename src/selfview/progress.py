@@ -5,15 +5,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-)
+if TYPE_CHECKING:
+    from rich.console import Console
 
 PLAIN_LINES = 10  # of a whole run, where there is no terminal
 
@@ -42,6 +37,8 @@ def follow(
     if not verbose:
         yield from rows
         return
+    from rich.console import Console  # not for fits that say nothing
+
     console = Console(stderr=True)
     console.print(headline, highlight=False, soft_wrap=True)
     yield from _bar(rows, epochs, console) if console.is_terminal else _lines(rows, epochs)
@@ -56,8 +53,16 @@ def _shown(rows: Iterable[dict[str, float]]) -> Iterator[dict[str, float]]:
 
 
 def _bar(
-    rows: Iterable[dict[str, float]], epochs: range, console: Console
+    rows: Iterable[dict[str, float]], epochs: range, console: "Console"
 ) -> Iterator[dict[str, float]]:
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         TextColumn("epoch"),
         MofNCompleteColumn(),

@@ -28,7 +28,8 @@ from selfview.baselines.vae import gaussian_nll, kl_from_standard_normal, repara
 from selfview.checkpoint import Checkpoints
 from selfview.errors import InputError
 from selfview.estimator import Run
-from selfview.rows import Summary, as_rows
+from selfview.inputs import as_rows
+from selfview.rows import Summary
 
 KINDS = (
     AutoEncoder,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from selfview import stored
 from selfview.errors import FileFormatError, InputError
-from selfview.rows import as_rows
+from selfview.inputs import as_rows
 from selfview.stored import Span, span_of
 from selfview.training import batches
 

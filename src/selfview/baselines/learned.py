@@ -67,7 +67,7 @@ def mean_and_spread(rows: Rows) -> tuple[Tensor, float]:
     Examples
     --------
     >>> import numpy as np
-    >>> from selfview.rows import as_rows
+    >>> from selfview.inputs import as_rows
     >>> mean, spread = mean_and_spread(as_rows(np.array([[1.0, 5.0], [3.0, 5.0]])))
     >>> mean.tolist(), round(spread, 4)
     ([2.0, 5.0], 0.7071)

@@ -19,7 +19,8 @@ from sklearn.neighbors import NearestNeighbors
 from selfview import parameters
 from selfview.baselines.reducer import Array, Matrix, Reducer
 from selfview.errors import InputError
-from selfview.rows import Rows, as_rows
+from selfview.inputs import as_rows
+from selfview.rows import Rows
 
 MAX_ROWS = 20_000  # a matrix of all pairs is 3.2 GB then, and Isomap needs three of them
 QUERY_ROWS = 1024  # that are placed at a time

@@ -19,7 +19,8 @@ from sklearn.utils.validation import validate_data
 from selfview import parameters, storage
 from selfview.errors import FileFormatError, InputError
 from selfview.estimator import UnfittedError
-from selfview.rows import ArrayRows, Rows, SparseRows, as_rows, expect_shape
+from selfview.inputs import as_rows, expect_shape
+from selfview.rows import ArrayRows, Rows, SparseRows
 
 Array = NDArray[Any]
 Matrix = Any  # an ndarray (n, features), or a CSR array
