@@ -103,7 +103,7 @@ class SelfView(Embedder):
         Epochs in which the target entropy falls from log(n_prototypes). "auto": a fiftieth of the
         epochs, as 100 of the paper's 5,000.
     epochs : "auto" or int
-        "auto" is a budget of steps that takes minutes on two cores.
+        "auto" is a budget of work that takes minutes on two cores: 300 to 2,000 steps.
     batch_size : int
         Rows in a batch, at most.
     learning_rate : "auto" or float
