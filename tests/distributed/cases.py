@@ -69,12 +69,16 @@ def fitted(model, X):
 
 
 def smooth_model(epochs, **options):
-    """A model whose training does not amplify rounding: no kinks, short views, a small rate."""
+    """A model whose training does not amplify rounding: few kinks, short views, a small rate.
+
+    The head has ReLUs, and the policy of the temperature has thresholds. With this seed nothing
+    comes within rounding of one; with others, noise of 1e-7 in the rows moves a loss by 2e-4.
+    """
     torch.manual_seed(3)
     layers = [nn.Linear(16, 32), nn.BatchNorm1d(32), nn.Tanh(), nn.Linear(32, 32)]
     encoder = nn.Sequential(*layers, nn.BatchNorm1d(32), nn.Tanh(), nn.Linear(32, 4))
     given = COMMON | dict(n_prototypes=20, epsilon=0.5, learning_rate=3e-4)
-    given |= dict(sinkhorn_iterations=3) | options
+    given |= dict(sinkhorn_iterations=3, random_state=3) | options
     return SelfView(encoder=encoder, epochs=epochs, **given)
 
 
