@@ -172,7 +172,8 @@ def line(contender: str, records: list[dict[str, Any]]) -> str:
     if "regression_rss" in good[0]["scores"]:
         rss = f"  RSS {mean(r['scores']['regression_rss'] for r in good):.0f}"
     took = mean(r["seconds"] for r in good)
-    free = f"{at('free_linear_accuracy'):5.1f}" if not rss else "     "
+    measured = all("free_linear_accuracy" in r["scores"] for r in good)
+    free = f"{at('free_linear_accuracy'):5.1f}" if measured else "     "
     linear = f"{at('linear_accuracy'):5.1f} {free}"
     return f"{contender:<28} {linear}   {kmeans}{rss}  {took:5.0f} s  n={len(good)}"
 

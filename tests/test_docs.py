@@ -38,6 +38,7 @@ NOT_RUN = {
     ("docs/command-line.md", "changes the user's shell"),
     ("docs/scaling.md", "needs several processes"),
     ("docs/scaling.md", "needs a cluster"),
+    ("docs/performance.md", "takes minutes, and a machine that does nothing else"),
 }
 
 

@@ -17,5 +17,6 @@ def test_peak_memory_does_not_grow_with_the_rows_on_disk(tmp_path):
     large = {name: mib for name, mib in grown.items() if name.endswith("64000")}
     assert len(large) == 4
     # 37 MiB more of numbers each (twice that for CSR). The embedding and the order of an epoch,
-    # 24 bytes a row, are 1 MiB of what may come.
-    assert all(mib < 16 for mib in large.values()), grown
+    # 24 bytes a row, are 1 MiB of what may come; what the allocator keeps differs by ten or more
+    # from run to run.
+    assert max(large.values()) < 24, json.dumps(large)
