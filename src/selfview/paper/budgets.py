@@ -76,7 +76,7 @@ LAPTOP = Budget(
         "fashion-mnist": Effort(epochs=5, seeds=1, rows=8_000),
         "reuters": Effort(epochs=20, seeds=3),
         "20news": Effort(epochs=12, seeds=3),
-        "fsdd": Effort(epochs=72, seeds=3),
+        "fsdd": Effort(epochs=60, seeds=3),
         "msi": Effort(epochs=14, seeds=3, rows=15_000),
     },
     prototypes=(50, 100, 200, 500, 1000),
