@@ -32,6 +32,7 @@ from selfview.inputs import as_rows, expect_shape
 from selfview.networks import EncodingNetwork
 from selfview.progress import follow
 from selfview.randomness import own_randomness, own_weights
+from selfview.recipes import RECIPES
 from selfview.rows import Rows, Summary
 from selfview.run import Run as Run
 from selfview.run import plan
@@ -51,6 +52,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
 
     n_components: int
     encoder: str | nn.Module
+    recipe: str
     epochs: str | int
     batch_size: int
     learning_rate: Any
@@ -225,13 +227,19 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _run(self, rows: Rows) -> Run:
         return plan(
             rows,
-            encoder=self.encoder,
+            encoder=self._encoder_for(rows.shape),
             epochs=self.epochs,
             batch_size=self.batch_size,
             random_state=self.random_state,
             device=self.device,
             precision=self.precision,
         )
+
+    def _encoder_for(self, shape: tuple[int, ...]) -> str | nn.Module:
+        """The encoder for rows of `shape`: the recipe's for images, if it is left to us."""
+        if self.encoder == "auto" and len(shape) in (2, 3):
+            return RECIPES[self.recipe].images
+        return self.encoder
 
     def _identity(self, rows: Rows, run: Run) -> dict[str, Any]:
         """What must be the same for a checkpoint to be of this run."""

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from selfview import health, networks, parameters
 from selfview.errors import InputError
 from selfview.estimator import Embedder, History, Run
-from selfview.losses import swapped_kl
+from selfview.losses import swapped_kl, told_apart
 from selfview.neighbours import Neighbours
 from selfview.networks import EncoderHead
 from selfview.recipes import RECIPES, SCHEDULES, Recipe
@@ -73,9 +73,10 @@ class SelfView(Embedder):
         Length of the embedding. With an own `encoder`, its output decides.
     n_prototypes : int
         Number of prototypes k that rows are softly assigned to while learning.
-    encoder : {"auto", "mlp", "cnn"} or nn.Module
-        "auto" takes the convolutional one for images (n, channels, height, width) or (n, height,
-        width), and the perceptron for all else. A module is copied, with its weights.
+    encoder : {"auto", "mlp", "cnn", "small-cnn"} or nn.Module
+        "auto" takes a convolutional one for images (n, channels, height, width) or (n, height,
+        width), and the perceptron for all else. "cnn" is the paper's, "small-cnn" (ours) the same
+        with a quarter of the filters. A module is copied, with its weights.
     batch_norm : {"both", "encoder", "head", "none"}
         Where batch norm stands.
     views : {"adversarial", "random", "random+adversarial", "none"}
@@ -84,6 +85,10 @@ class SelfView(Embedder):
         Of so many nearest rows (by angle for tf-idf-like rows), one, drawn anew each time, is the
         second view. 0: it is made as the first. "auto": 10; 0 in the paper's recipe, and for rows
         on disk that don't fit into the buffer of 256 MiB.
+    contrast : "auto" or float
+        Weight of a second objective: in the embedding itself, to tell the two views of a row from
+        those of the batch's other rows. "auto": 1 where one of them is a neighbour; else, and in
+        the paper's recipe, 0.
     epsilon : "auto" or float
         Length of a view's step. "auto": a tenth of the mean row norm; in the paper's recipe a
         fifth, and 20 / sqrt(2000) for tf-idf-like rows (not negative, at most a tenth not zero).
@@ -164,6 +169,7 @@ class SelfView(Embedder):
         batch_norm: str = "both",
         views: str = "adversarial",
         neighbours: str | int = "auto",
+        contrast: str | float = "auto",
         epsilon: str | float = "auto",
         xi: str | float = "auto",
         sinkhorn_iterations: int = 10,
@@ -187,6 +193,7 @@ class SelfView(Embedder):
         self.batch_norm = batch_norm
         self.views = views
         self.neighbours = neighbours
+        self.contrast = contrast
         self.epsilon = epsilon
         self.xi = xi
         self.sinkhorn_iterations = sinkhorn_iterations
@@ -230,6 +237,8 @@ class SelfView(Embedder):
         parameters.integer("n_prototypes", self.n_prototypes, at_least=2)
         if self.neighbours != "auto":
             parameters.integer("neighbours", self.neighbours, at_least=0)
+        if self.contrast != 0:
+            parameters.positive_or("contrast", self.contrast, "auto")
         parameters.one_of("batch_norm", self.batch_norm, networks.BATCH_NORM)
         parameters.one_of("views", self.views, list(VIEWS))
         parameters.positive_or("xi", self.xi, "auto")
@@ -268,9 +277,9 @@ class SelfView(Embedder):
         return replace(run, neighbours=neighbours)
 
     def _network(self, run: Run) -> EncoderHead:
-        encoder = networks.make_encoder(
-            self.encoder, run.shape, self.n_components, self.batch_norm in ("both", "encoder")
-        )
+        normed = self.batch_norm in ("both", "encoder")
+        name = self._encoder_for(run.shape)
+        encoder = networks.make_encoder(name, run.shape, self.n_components, normed)
         dim = self._embedding_dim(encoder, run)
         if not isinstance(self.encoder, nn.Module):  # an own one takes the rows as they are
             encoder = networks.ScaledEncoder(input_scale(run.summary), *encoder.children())
@@ -288,6 +297,11 @@ class SelfView(Embedder):
             math.log(k) / 2 if self.target_entropy == "auto" else float(self.target_entropy)
         )
 
+        contrast = self.contrast
+        if contrast == "auto":
+            contrast = RECIPES[self.recipe].contrast if run.neighbours else 0.0
+        contrast = float(contrast)
+
         def targets(logits: Tensor, step: Step) -> Tensor:
             """Targets of a view, with the temperature that the last view left (Algorithm 2)."""
             logits = logits.detach().float()
@@ -301,12 +315,17 @@ class SelfView(Embedder):
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
             views = self._views(network, step, run.neighbours)
-            o1, o2 = network(views, parts=2).chunk(2)
+            z, logits = network.both(views, parts=2)
+            o1, o2 = logits.chunk(2)
             q1 = targets(o1, step)
             q2 = targets(o2, step)
-            value = swapped_kl(q1, o1, q2, o2)
+            predicted = swapped_kl(q1, o1, q2, o2)
+            value = predicted
+            if contrast:
+                z1, z2 = z.chunk(2)
+                value = value + contrast * told_apart(z1, z2, step.share)
             return value, {
-                "loss_over_log_k": value.item() / math.log(k),
+                "loss_over_log_k": predicted.item() / math.log(k),
                 "entropy": float(entropy(q2, step.share)),
                 "temperature": float(network.temperature),
                 "marginal_error": marginal_error(q2, step.share),

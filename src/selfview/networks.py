@@ -12,12 +12,13 @@ from torch import Tensor, nn
 from selfview.convolution import FirstConvolution
 from selfview.errors import InputError
 
-FILTERS = 128  # of the first convolution; every further one has twice as many, up to the limit
-MAX_FILTERS = 256
+# Of the first convolution, by the encoder's name; every further one has twice as many. The small
+# one's step costs an eighth.
+FILTERS = {"auto": 128, "cnn": 128, "small-cnn": 32}
 KERNEL, STRIDE = 5, 2
 LARGEST_SIDE = 8  # an image is halved until it is no larger, at least twice
 
-ENCODERS = ("auto", "mlp", "cnn")
+ENCODERS = ("auto", "mlp", "cnn", "small-cnn")
 # Layers that make of a row what they make of it in any batch.
 ROW_BY_ROW = (nn.Linear, nn.ReLU, nn.Flatten)
 
@@ -44,7 +45,7 @@ def mlp_encoder(n_features: int, n_components: int, batch_norm: bool = True) -> 
 
 
 def convolutions(
-    shape: Sequence[int], stride: int = STRIDE
+    shape: Sequence[int], stride: int = STRIDE, filters: int = FILTERS["cnn"]
 ) -> list[tuple[int, int, tuple[int, int]]]:
     """(filters, padding, resulting height and width) of every convolution for images of `shape`.
 
@@ -53,16 +54,18 @@ def convolutions(
     """
     _, *sides = shape
     plan: list[tuple[int, int, tuple[int, int]]] = []
-    filters = FILTERS
+    most = 2 * filters
     while len(plan) < 2 or max(sides) > LARGEST_SIDE:
         padding = 0 if min(sides) >= KERNEL else KERNEL // 2
         sides = [(side + 2 * padding - KERNEL) // stride + 1 for side in sides]
         plan.append((filters, padding, (sides[0], sides[1])))
-        filters = min(2 * filters, MAX_FILTERS)
+        filters = most
     return plan
 
 
-def cnn_encoder(shape: Sequence[int], n_components: int, batch_norm: bool = True) -> nn.Sequential:
+def cnn_encoder(
+    shape: Sequence[int], n_components: int, batch_norm: bool = True, filters: int = FILTERS["cnn"]
+) -> nn.Sequential:
     """The paper's encoder for images of `shape` (channels, height, width).
 
     Two convolutions of 128 and 256 filters (kernel 5, stride 2, no padding) and a linear layer for
@@ -70,7 +73,7 @@ def cnn_encoder(shape: Sequence[int], n_components: int, batch_norm: bool = True
     """
     layers: list[nn.Module] = []
     channels = shape[0]
-    plan = convolutions(shape)
+    plan = convolutions(shape, filters=filters)
     for filters, padding, _ in plan:
         kind = nn.Conv2d if layers else FirstConvolution
         layers.append(kind(channels, filters, KERNEL, STRIDE, padding))
@@ -89,9 +92,11 @@ def mlp_decoder(n_components: int, shape: Sequence[int], batch_norm: bool = True
     return nn.Sequential(*layers, nn.Unflatten(1, tuple(shape)))
 
 
-def cnn_decoder(n_components: int, shape: Sequence[int], batch_norm: bool = True) -> nn.Sequential:
+def cnn_decoder(
+    n_components: int, shape: Sequence[int], batch_norm: bool = True, filters: int = FILTERS["cnn"]
+) -> nn.Sequential:
     """The mirror of `cnn_encoder`: linear, then transposed convolutions, to `shape` exactly."""
-    plan = convolutions(shape)
+    plan = convolutions(shape, filters=filters)
     filters, _, sides = plan[-1]
     layers: list[nn.Module] = [
         nn.Linear(n_components, filters * math.prod(sides)),
@@ -183,11 +188,15 @@ class EncoderHead(EncodingNetwork):
 
     def forward(self, x: Tensor, parts: int = 1) -> Tensor:
         """Logits of rows; of `parts` batches one after another, as of each by itself."""
+        return self.both(x, parts)[1]
+
+    def both(self, x: Tensor, parts: int = 1) -> tuple[Tensor, Tensor]:
+        """Embedding and logits."""
         if isinstance(self.encoder, ScaledEncoder):
             z = self.encoder(x, parts)
         else:  # one's own, which may look at a batch as it likes
             z = one_by_one(self.encoder, x, parts)
-        return in_parts(self.head, z, parts)
+        return z, in_parts(self.head, z, parts)
 
 
 def input_shape(shape: tuple[int, ...], encoder: str | nn.Module) -> tuple[int, ...]:
@@ -211,13 +220,22 @@ def make_encoder(
     if isinstance(encoder, nn.Module):
         return copy.deepcopy(encoder)
     if len(shape) == 3 and encoder != "mlp":
-        return cnn_encoder(shape, n_components, batch_norm)
-    if encoder == "cnn":
+        return cnn_encoder(shape, n_components, batch_norm, FILTERS[encoder])
+    if encoder in ("cnn", "small-cnn"):
         raise InputError(
-            f"encoder='cnn' needs images (n, channels, height, width), got rows of shape {shape}: "
-            "reshape X, or take encoder='mlp'"
+            f"encoder={encoder!r} needs images (n, channels, height, width), got rows of shape "
+            f"{shape}: reshape X, or take encoder='mlp'"
         )
     return mlp_encoder(math.prod(shape), n_components, batch_norm)
+
+
+def make_decoder(
+    encoder: str, n_components: int, shape: tuple[int, ...], batch_norm: bool
+) -> nn.Sequential:
+    """The mirror of the encoder of that name for rows of `shape`."""
+    if len(shape) == 3 and encoder != "mlp":
+        return cnn_decoder(n_components, shape, batch_norm, FILTERS[encoder])
+    return mlp_decoder(n_components, shape, batch_norm)
 
 
 def products(encoder: str, shape: tuple[int, ...]) -> int:
@@ -225,7 +243,7 @@ def products(encoder: str, shape: tuple[int, ...]) -> int:
     if len(shape) < 3 or encoder == "mlp":
         return 1024 * (math.prod(shape) + 1024)
     channels, count = shape[0], 0
-    for filters, _, sides in convolutions(shape):
+    for filters, _, sides in convolutions(shape, filters=FILTERS[encoder]):
         count += filters * channels * KERNEL**2 * math.prod(sides)
         channels = filters
     return count

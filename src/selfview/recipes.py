@@ -19,6 +19,8 @@ class Recipe:
     dense_ratio: float  # epsilon over the mean row norm
     text_ratio: float  # the same for tf-idf-like rows
     xi: float | None  # length of the probe; None is epsilon
+    contrast: float  # weight of telling neighbours from other rows
+    images: str  # the encoder for images
 
     def rate(
         self, learning_rate: str | float, schedule: str, epochs: int
@@ -37,9 +39,12 @@ RECIPES = {
         dense_ratio=1 / 5,
         text_ratio=20 / math.sqrt(2000),
         xi=10.0,
+        contrast=0.0,
+        images="cnn",
     ),
-    # Neighbours differ from a row as rows do, steps where the model is weakest; a higher rate and
-    # shorter steps suit budgets of minutes. Measured by benchmarks/quality.py.
+    # Neighbours differ from a row as rows do, steps where the model is weakest; to tell neighbours
+    # from other rows gives distances in the embedding a meaning; a higher rate, shorter steps and
+    # fewer filters suit budgets of minutes. Measured by benchmarks/quality.py.
     "selfview": Recipe(
         learning_rate=2e-3,
         schedule="cosine",
@@ -47,5 +52,7 @@ RECIPES = {
         dense_ratio=1 / 10,
         text_ratio=1 / 10,
         xi=None,
+        contrast=1.0,
+        images="small-cnn",
     ),
 }

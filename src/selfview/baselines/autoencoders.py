@@ -100,7 +100,7 @@ class AutoEncoder(Learned):
     ----------
     n_components : int
         Length of the embedding. With an own `encoder`, its output decides.
-    encoder : {"auto", "mlp", "cnn"} or nn.Module
+    encoder : {"auto", "mlp", "cnn", "small-cnn"} or nn.Module
         As in `SelfView`. The decoder of an own encoder is the perceptron's mirror.
     batch_norm : bool
         Whether batch norm stands after every hidden layer, in encoder and decoder, and keeps every
@@ -161,7 +161,9 @@ class AutoEncoder(Learned):
 
     def _layers(self, run: Run) -> list[nn.Module]:
         """The encoder as `SelfView` has it; an own one is a single layer."""
-        made = networks.make_encoder(self.encoder, run.shape, self.n_components, self.batch_norm)
+        made = networks.make_encoder(
+            self._encoder_for(run.shape), run.shape, self.n_components, self.batch_norm
+        )
         if isinstance(self.encoder, nn.Module):
             return [made]
         assert isinstance(made, nn.Sequential)
@@ -175,9 +177,10 @@ class AutoEncoder(Learned):
         return [nn.BatchNorm1d(self.n_components, affine=affine)] if normed else []
 
     def _decoder(self, dim: int, run: Run) -> nn.Module:
-        convolutional = len(run.shape) == 3 and self.encoder in ("auto", "cnn")
-        make = networks.cnn_decoder if convolutional else networks.mlp_decoder
-        made = make(dim, run.shape, self.batch_norm)
+        name = self._encoder_for(run.shape)
+        made = networks.make_decoder(
+            name if isinstance(name, str) else "mlp", dim, run.shape, self.batch_norm
+        )
         # It begins with the mean row: noise in its place would teach the encoder nonsense.
         *_, last = (layer for layer in made if hasattr(layer, "weight"))
         for parameter in last.parameters():

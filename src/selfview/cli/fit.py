@@ -52,7 +52,10 @@ def fit(
     ] = False,
     components: Annotated[int | None, _value("Length of the embedding.", MODEL)] = None,
     prototypes: Annotated[int | None, _value("Number of prototypes k.", MODEL)] = None,
-    encoder: Annotated[str | None, _word("auto, mlp or cnn.", MODEL, "auto", "mlp", "cnn")] = None,
+    encoder: Annotated[
+        str | None,
+        _word("auto, mlp, cnn or small-cnn.", MODEL, "auto", "mlp", "cnn", "small-cnn"),
+    ] = None,
     batch_norm: Annotated[
         str | None,
         _word("both, encoder, head or none.", MODEL, "both", "encoder", "head", "none"),
@@ -71,6 +74,9 @@ def fit(
     epsilon: Annotated[str | None, _value('Length of a view\'s step, or "auto".', MODEL)] = None,
     neighbours: Annotated[
         str | None, _value('Nearest rows to draw second views from, 0 or "auto".', MODEL)
+    ] = None,
+    contrast: Annotated[
+        str | None, _value("Weight of telling a row's views from others', 0 or \"auto\".", MODEL)
     ] = None,
     xi: Annotated[str | None, _value('Length of the random probe, or "auto".', MODEL)] = None,
     sinkhorn_iterations: Annotated[
@@ -158,6 +164,7 @@ def fit(
         views=views,
         epsilon=number_or_word(epsilon),
         neighbours=number_or_word(neighbours),
+        contrast=number_or_word(contrast),
         xi=number_or_word(xi),
         sinkhorn_iterations=sinkhorn_iterations,
         temperature=number_or_word(temperature),
