@@ -1,9 +1,10 @@
 """The swapped loss: closed form, finite differences, and where gradients may not go."""
 
+import pytest
 import torch
 from torch.distributions import Categorical, kl_divergence
 
-from selfview.losses import kl, swapped_kl
+from selfview.losses import kl, swapped_kl, told_apart
 
 
 def some(batch=6, k=5, seed=0):
@@ -46,3 +47,34 @@ def test_no_gradient_reaches_the_targets():
 def test_half_precision_logits_give_a_float32_loss():
     q, o = torch.softmax(some(), 1).float(), some(seed=1).bfloat16()
     assert kl(q, o).dtype == torch.float32
+
+
+def test_rows_are_told_apart_as_a_plain_loop_over_pairs_does():
+    z1, z2 = some(k=3, seed=1), some(k=3, seed=2)
+    likeness = [[1 / (1 + float((a - b).square().sum())) for b in z2] for a in z1]
+    table = torch.tensor(likeness, dtype=torch.float64)
+    shares = (table.diagonal() / table.sum(1)).log() + (table.diagonal() / table.sum(0)).log()
+    torch.testing.assert_close(told_apart(z1, z2), -shares.mean() / 2)
+    # Where they lie makes no difference, even far from the origin in float32.
+    moved = told_apart(z1.float() + 500, z2.float() + 500)
+    torch.testing.assert_close(moved.double(), -shares.mean() / 2, atol=1e-3, rtol=0)
+
+
+def test_one_point_for_all_is_worst_and_pairs_far_apart_are_best():
+    same = torch.zeros(8, 2)
+    assert told_apart(same, same).item() == pytest.approx(torch.tensor(8.0).log().item())
+    apart = 1e6 * torch.arange(8.0)[:, None]
+    assert told_apart(apart, apart).item() < 1e-6
+
+
+def test_gradient_of_telling_rows_apart_by_finite_differences():
+    z1, z2 = some(k=3, seed=1).requires_grad_(), some(k=3, seed=2).requires_grad_()
+    assert torch.autograd.gradcheck(told_apart, (z1, z2))
+
+
+def test_rows_are_told_apart_in_float32_also_under_autocast():
+    z1, z2 = some(k=3, seed=1).float(), some(k=3, seed=2).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        inside = told_apart(z1, z2)
+    assert inside.dtype == torch.float32
+    assert torch.equal(inside, told_apart(z1, z2))

@@ -175,6 +175,35 @@ def test_auto_epochs_are_a_budget_of_work(rng):
     assert steps(300, 2, encoder=nn.Linear(2, 2)) == most
 
 
+def test_contrast_counts_by_its_weight_and_only_beside_neighbours(blobs):
+    X, _ = blobs
+
+    def first_loss(**given):
+        return small(epochs=1, batch_size=len(X), **given).fit(X).history_[0]["loss"]
+
+    without, once, twice = (first_loss(contrast=weight) for weight in (0, 1, 2))
+    assert once > without
+    assert twice - once == pytest.approx(once - without, rel=1e-4)
+    assert first_loss() == once
+    alone = first_loss(neighbours=0)
+    assert alone == first_loss(neighbours=0, contrast=0) < first_loss(neighbours=0, contrast=1)
+    paper = first_loss(recipe="paper")
+    assert paper == first_loss(recipe="paper", contrast=0)
+
+
+@pytest.mark.parametrize(("recipe", "filters"), [("selfview", 32), ("paper", 128)])
+def test_the_recipe_says_how_many_filters_images_get(recipe, filters, rng):
+    X = rng.random((20, 12, 12)).astype(np.float32)
+    for given, expected in [
+        ({}, filters),
+        ({"encoder": "cnn"}, 128),
+        ({"encoder": "small-cnn"}, 32),
+    ]:
+        model = small(epochs=1, recipe=recipe, **given).fit(X)
+        first = next(p for p in model.network_.encoder.parameters() if p.ndim == 4)
+        assert len(first) == expected
+
+
 def test_auto_epsilon_follows_the_rows_norm(blobs, rng):
     X, _ = blobs
     norm = np.linalg.norm(X, axis=1).mean()
@@ -262,6 +291,8 @@ def test_what_is_given_wins_over_the_recipe():
         (dict(epsilon=-1.0), "epsilon must be positive and finite, got -1.0"),
         (dict(epsilon=math.nan), "epsilon must be positive and finite, got nan"),
         (dict(epsilon="big"), "epsilon must be 'auto' or a positive number, got 'big'"),
+        (dict(contrast=-1), "contrast must be"),
+        (dict(contrast="much"), "contrast must be"),
         (dict(neighbours=-1), "neighbours must be an integer of at least 0, got -1"),
         (dict(neighbours="many"), "neighbours must be an integer of at least 0, got 'many'"),
         (dict(xi=0), "xi must be positive and finite, got 0"),

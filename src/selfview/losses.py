@@ -49,7 +49,8 @@ def told_apart(z1: Tensor, z2: Tensor, share: Share = WHOLE) -> Tensor:
     """
     # Squares of differences as differences of squares need more digits than bfloat16 has.
     with torch.autocast(z1.device.type, enabled=False):
-        z1, z2 = z1.float(), z2.float()
+        kind = torch.promote_types(z1.dtype, torch.float32)
+        z1, z2 = z1.to(kind), z2.to(kind)
         centre = share.mean(z1.detach(), 0)
         z1, z2 = z1 - centre, z2 - centre
         all1, all2 = share.gather(z1), share.gather(z2)

@@ -12,8 +12,7 @@ from torch import Tensor, nn
 from selfview.convolution import FirstConvolution
 from selfview.errors import InputError
 
-# Of the first convolution, by the encoder's name; every further one has twice as many. The small
-# one's step costs an eighth.
+# Of the first convolution, by the encoder's name; every further one has twice as many.
 FILTERS = {"auto": 128, "cnn": 128, "small-cnn": 32}
 KERNEL, STRIDE = 5, 2
 LARGEST_SIDE = 8  # an image is halved until it is no larger, at least twice

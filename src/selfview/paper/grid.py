@@ -87,6 +87,7 @@ class Piece:
 
 
 OURS = {"recipe": "paper"}
+AUTOENCODERS = ("ae", "aae", "sae", "dae", "vae")
 _BOTH = ({"batch_norm": True}, {"batch_norm": False})
 
 
@@ -102,7 +103,7 @@ def _autoencoder(name: str) -> Row:
 METHOD_ROWS = (
     *(Row(name.upper(), (Variant(name),), name.upper()) for name in ("pca", "nmf", "lle")),
     Row("ISOMAP", (Variant("isomap"),), "ISOMAP"),
-    *(_autoencoder(name) for name in ("ae", "aae", "sae", "dae", "vae")),
+    *(_autoencoder(name) for name in AUTOENCODERS),
     Row("CPC", (Variant("cpc"),), "CPC"),
     _ours("Ours (paper's recipe)", "Ours"),
     Row("Ours (our default)", (Variant("selfview"),)),
@@ -251,6 +252,8 @@ def fit_of(piece: Piece, variant: Variant, dataset: str, seed: int, budget: Budg
             if choice is None
             else subject.sweep[min(int(choice), len(subject.sweep) - 1)]
         )
+    if subject.images and variant.method in AUTOENCODERS:
+        settings["encoder"] = "cnn"  # the paper's, as its own recipe takes
     if method.sampled and (sample := budget.sample_rows(dataset, subject.rows)) is not None:
         settings["fit_rows"] = sample
     epochs = None
