@@ -27,6 +27,7 @@ from sklearn import decomposition, manifold
 from sklearn.neural_network import MLPRegressor
 
 from selfview import baselines, evaluate, load_dataset, networks
+from selfview.recipes import RECIPES
 
 SEED, DIM, BATCH, RATE = 0, 10, 256, 1e-3
 NEIGHBOURS = 10
@@ -108,12 +109,13 @@ def pythae_code(kind: str, X: np.ndarray, epochs: int) -> np.ndarray:
     from pythae.trainers import AdversarialTrainerConfig, BaseTrainerConfig
 
     shape = networks.input_shape(X.shape[1:], "auto")
+    encoder = RECIPES["selfview"].images if len(shape) == 3 else "mlp"
     variational = kind != "AE"
 
     class Encoder(BaseEncoder):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.mean = networks.make_encoder("auto", shape, DIM, True)
+            self.mean = networks.make_encoder(encoder, shape, DIM, True)
             self.width = copy.deepcopy(self.mean[-1])
 
         def forward(self, x: torch.Tensor) -> Any:
@@ -126,8 +128,7 @@ def pythae_code(kind: str, X: np.ndarray, epochs: int) -> np.ndarray:
     class Decoder(BaseDecoder):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            make = networks.cnn_decoder if len(shape) == 3 else networks.mlp_decoder
-            self.layers = make(DIM, shape, True)
+            self.layers = networks.make_decoder(encoder, DIM, shape, True)
 
         def forward(self, z: torch.Tensor) -> Any:
             return ModelOutput(reconstruction=self.layers(z))

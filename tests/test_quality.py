@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_digits
+from scipy.ndimage import gaussian_filter
+from sklearn.datasets import load_breast_cancer, load_digits
 from sklearn.decomposition import PCA
 
 from selfview import SelfView, evaluate, load_dataset
@@ -45,3 +46,47 @@ def test_digits_in_another_unit_are_told_apart_as_well():
     ]
     assert min(scores) > 0.9
     assert max(scores) - min(scores) < 0.02
+
+
+@pytest.mark.parametrize("unit", [1.0, 1000.0])
+def test_tumours_are_told_apart_in_any_unit(unit):
+    # Thirty columns from 0.003 to 600: nobody scales them.
+    X, y = load_breast_cancer(return_X_y=True)
+    Z = SelfView(epochs=30, random_state=0, verbose=0).fit_transform(unit * X)
+    scores, pca = (
+        evaluate(z, y, measures=["linear", "clustering"], random_state=0)
+        for z in (Z, PCA(10, random_state=0).fit_transform(X))
+    )
+    assert scores["linear_accuracy"] > 0.92
+    assert scores["kmeans_acc"] > pca["kmeans_acc"]
+
+
+def portraits(people=20, each=20, side=16):
+    """Blurred patterns, one a person, each shifted, lit from a side, and noisy: (n, side, side)."""
+    rng = np.random.default_rng(0)
+
+    def pattern(blur):
+        made = gaussian_filter(rng.normal(size=(side, side)), blur)
+        return made / made.std()
+
+    across = np.linspace(-1, 1, side)
+    common, X = pattern(4), []
+    for _ in range(people):
+        face = common + 0.6 * pattern(2)
+        for _ in range(each):
+            x, y = 0.3 * rng.normal(size=2)
+            shifted = np.roll(face, rng.integers(-1, 2, 2), axis=(0, 1))
+            noise = 0.2 * rng.normal(size=face.shape)
+            X.append(shifted + x * across + y * across[:, None] + noise)
+    return np.stack(X).astype(np.float32), np.repeat(np.arange(people), each)
+
+
+def test_portraits_are_told_apart_and_their_clusters_are_people():
+    X, y = portraits()
+    Z = SelfView(epochs=60, random_state=0, verbose=0).fit_transform(X)
+    ours, pca = (
+        evaluate(z, y, measures=["linear", "clustering"], random_state=0)
+        for z in (Z, PCA(10, random_state=0).fit_transform(X.reshape(len(X), -1)))
+    )
+    assert ours["linear_accuracy"] > 0.85
+    assert ours["kmeans_nmi"] > pca["kmeans_nmi"] + 0.05

@@ -356,3 +356,18 @@ def test_spoken_digits_are_told_apart_better_than_by_pca(kind, real_data):
     pca = PCA(10, random_state=0).fit_transform(digits.X)
     ours, theirs = (evaluate(z, digits.y, measures=["linear"])["linear_accuracy"] for z in (Z, pca))
     assert ours > theirs
+
+
+@pytest.mark.slow
+@EACH
+def test_garments_are_told_apart_better_than_by_pca(kind, real_data):
+    # 1,880 steps, four to ten minutes of one core for each kind.
+    garments = load_dataset("fashion-mnist")
+    X, y = garments.X, garments.y
+    measures = dict(split=(garments.train, garments.test), measures=["linear"])
+    train = X[garments.train]
+    ours, theirs = (
+        evaluate(model.fit(train).transform(X), y, **measures)["linear_accuracy"]
+        for model in (kind(10, epochs=8, **QUICK), PCA(10, random_state=0))
+    )
+    assert ours > theirs
