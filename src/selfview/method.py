@@ -15,8 +15,8 @@ from selfview.estimator import Embedder, History, Run
 from selfview.losses import swapped_kl, told_apart
 from selfview.neighbours import Neighbours
 from selfview.networks import EncoderHead
-from selfview.recipes import RECIPES, SCHEDULES, Recipe
-from selfview.rows import Rows, Summary
+from selfview.recipes import RECIPES, SCHEDULES, input_scale
+from selfview.rows import Rows
 from selfview.targets import adapt, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training import Phase, Step
 from selfview.views import adversarial_step, in_unit, random_step, untouched
@@ -29,32 +29,7 @@ VIEWS = {
     "none": ("none", "none"),
 }
 PAPER_EPOCHS = 5000
-ORDINARY_NORMS = (2.0, 128.0)  # mean norms of rows that are taken as they are: all the paper's are
-USUAL_NORM = 16.0  # to which others are brought, near enough
 WARMUP_SHARE = 100 / PAPER_EPOCHS  # of the epochs, for the target entropy to come down
-
-
-def auto_epsilon(summary: Summary, recipe: Recipe) -> float:
-    """Length of a view's step: a share of the mean row norm, larger for tf-idf-like rows."""
-    if summary.spreads:  # in whose units a row is about so long
-        return recipe.dense_ratio * math.sqrt(len(summary.spreads))
-    ratio = recipe.text_ratio if summary.text_like else recipe.dense_ratio
-    # Rows that are all zero have no scale: any step is as good.
-    return ratio * summary.mean_norm or 1.0
-
-
-def input_scale(summary: Summary) -> float | tuple[float, ...]:
-    """What rows are divided by, so that data in any unit learn alike: 1 if they are ordinary.
-
-    Columns of unlike units by their spreads. Else a power of two, by which division changes no
-    rounding: rows times 1024 learn the same bits.
-    """
-    norm = summary.mean_norm
-    if summary.spreads:
-        return summary.spreads
-    if norm == 0 or ORDINARY_NORMS[0] <= norm < ORDINARY_NORMS[1]:
-        return 1.0
-    return 2.0 ** round(math.log2(norm / USUAL_NORM))
 
 
 class SelfView(Embedder):
@@ -286,7 +261,7 @@ class SelfView(Embedder):
         head = networks.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
         epsilon = self.epsilon
         if epsilon == "auto":
-            epsilon = auto_epsilon(run.summary, RECIPES[self.recipe])
+            epsilon = RECIPES[self.recipe].epsilon(run.summary)
         start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
         return EncoderHead(encoder, head, epsilon=float(epsilon), temperature=start)
 

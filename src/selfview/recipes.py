@@ -1,11 +1,14 @@
-"""Recipes: the values that parameters take when they are left at "auto"."""
+"""Recipes: the values that parameters take when they are left at "auto", also by the rows."""
 
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from selfview.rows import Summary
 from selfview.training import cosine_rate, dropping_rate
 
+ORDINARY_NORMS = (2.0, 128.0)  # mean norms of rows that are taken as they are: all the paper's are
+USUAL_NORM = 16.0  # to which others are brought, near enough
 SCHEDULES = {"drop": dropping_rate, "cosine": cosine_rate}
 
 
@@ -29,6 +32,14 @@ class Recipe:
         shape = SCHEDULES[self.schedule if schedule == "auto" else schedule]
         highest = self.learning_rate if learning_rate == "auto" else float(learning_rate)
         return shape(highest, epochs)
+
+    def epsilon(self, summary: Summary) -> float:
+        """Length of a view's step: a share of the mean row norm."""
+        if summary.spreads:  # in whose units a row is about so long
+            return self.dense_ratio * math.sqrt(len(summary.spreads))
+        ratio = self.text_ratio if summary.text_like else self.dense_ratio
+        # Rows that are all zero have no scale: any step is as good.
+        return ratio * summary.mean_norm or 1.0
 
 
 RECIPES = {
@@ -56,3 +67,17 @@ RECIPES = {
         images="small-cnn",
     ),
 }
+
+
+def input_scale(summary: Summary) -> float | tuple[float, ...]:
+    """What rows are divided by, so that data in any unit learn alike: 1 if they are ordinary.
+
+    Columns of unlike units by their spreads. Else a power of two, by which division changes no
+    rounding: rows times 1024 learn the same bits.
+    """
+    norm = summary.mean_norm
+    if summary.spreads:
+        return summary.spreads
+    if norm == 0 or ORDINARY_NORMS[0] <= norm < ORDINARY_NORMS[1]:
+        return 1.0
+    return 2.0 ** round(math.log2(norm / USUAL_NORM))
