@@ -370,5 +370,5 @@ def test_garments_are_told_apart_better_than_by_pca(kind, real_data):
         evaluate(model.fit(train).transform(X), y, **measures)["linear_accuracy"]
         for model in (kind(10, epochs=8, **QUICK), PCA(10, random_state=0))
     )
-    print(f"{kind.__name__} {100 * ours:.1f}, PCA {100 * theirs:.1f}")
+    print(f"{kind.__name__} {100 * ours:.1f}, PCA {100 * theirs:.1f}")  # noqa: T201 (to be read)
     assert ours > theirs
