@@ -222,7 +222,11 @@ def draw(table: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> None:
         axis.set(title=name, xscale="log", xlabel="seconds of fit")
         axis.grid(alpha=0.3)
     axes[0][0].set_ylabel("linear probe, percent")
-    axes[0][-1].legend(fontsize=8)
+    shown = {}  # a contender may be missing anywhere
+    for axis in axes[0]:
+        handles, names = axis.get_legend_handles_labels()
+        shown |= dict(zip(names, handles, strict=True))
+    figure.legend(shown.values(), shown, fontsize=8, loc="outside right upper")
     figure.savefig(path, dpi=120)
     print(f"\ndrawn to {path}")
 
