@@ -1,6 +1,7 @@
 """What all tests share: small data, small models, and real data where there is some."""
 
 import os
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,9 @@ from hypothesis import settings
 # The same cases every time: a suite that fails by chance teaches to run it again.
 settings.register_profile("repeatable", derandomize=True)
 settings.load_profile("repeatable")
+
+# A shell starts what runs behind it deaf to Ctrl-C, and so would be the fits that tests interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
