@@ -69,14 +69,14 @@ SMOKE = Budget(
 LAPTOP = Budget(
     "laptop",
     "about six hours on two cores with AVX2, one process on each",
-    # About 800 steps of 256 rows for the perceptrons, 160 for the convolutions, whose
+    # 500 to 800 steps of 256 rows for the perceptrons, 160 for the convolutions, whose
     # step costs several times as much.
     efforts={
         "mnist": Effort(epochs=5, seeds=1, rows=8_000),
         "fashion-mnist": Effort(epochs=5, seeds=1, rows=8_000),
         "reuters": Effort(epochs=20, seeds=3),
-        "20news": Effort(epochs=12, seeds=3),
-        "fsdd": Effort(epochs=60, seeds=3),
+        "20news": Effort(epochs=8, seeds=3),
+        "fsdd": Effort(epochs=40, seeds=3),
         "msi": Effort(epochs=14, seeds=3, rows=15_000),
     },
     prototypes=(50, 100, 200, 500, 1000),
