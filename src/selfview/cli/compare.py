@@ -29,7 +29,11 @@ def compare(
     ] = "all",
     labels: Annotated[
         str | None,
-        typer.Option(help="A file of labels, or the column or array of DATA that holds them."),
+        typer.Option(
+            "--labels",
+            "--label",
+            help="A file of labels, or the column or array of DATA that holds them.",
+        ),
     ] = None,
     out: Annotated[
         Path,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from array import array
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data.cache import DAMAGE, working_folder
+from selfview.data.cache import DAMAGE, made_beside, working_folder
 from selfview.data.dataset import Array
 from selfview.data.guard import logger
 from selfview.data.mapped import no_room, write_header
@@ -53,19 +52,12 @@ def bin_spectra(
         except DAMAGE as error:
             logger.info("binning again, the cache %s is damaged: %s", final, error)
             shutil.rmtree(final, ignore_errors=True)
-    folder = Path(tempfile.mkdtemp(prefix=".making-", dir=parent))
     try:
-        _write(folder, spectra, place, bins, maxima)
-        try:
-            folder.rename(final)
-        except OSError:  # another process was first; its rows are the same
-            if not final.is_dir():
-                raise
+        with made_beside(final) as folder:
+            _write(folder, spectra, place, bins, maxima)
         return _load(final)
     except OSError as error:
         raise no_room(parent, error) from error
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write(

@@ -10,7 +10,8 @@ import sys
 import tempfile
 import time
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,24 @@ def working_folder(name: str) -> Path:
     return folder
 
 
+@contextmanager
+def made_beside(final: Path) -> Iterator[Path]:
+    """A folder to write to, which becomes `final` at the end.
+
+    Where another process was faster, its folder stays: what both make is the same.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=".making-", dir=final.parent))
+    try:
+        yield folder
+        try:
+            folder.rename(final)
+        except OSError:
+            if not final.is_dir():
+                raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def fingerprint(files: Iterable[Path]) -> str:
     """Changes when a file is replaced: names, sizes and times, not contents."""
     digest = hashlib.sha256()
@@ -96,10 +115,8 @@ _PLAIN = ("classes", "shape", "epsilon", "source", "skipped", "messages")
 
 
 def _store(folder: Path, dataset: Dataset) -> None:
-    temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=working_folder("prepared")))
-    try:
-        arrays = _arrays_of(dataset)
-        for name, array in arrays.items():
+    with made_beside(working_folder("prepared") / folder.name) as temporary:
+        for name, array in _arrays_of(dataset).items():
             np.save(temporary / f"{name}.npy", array, allow_pickle=False)
         if dataset.preparation is not None:
             dataset.preparation.save(temporary)
@@ -107,13 +124,6 @@ def _store(folder: Path, dataset: Dataset) -> None:
         facts["X_shape"] = [int(d) for d in dataset.X.shape]
         facts["files"] = {file.name: _summary(file) for file in sorted(temporary.iterdir())}
         (temporary / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
-        try:
-            temporary.rename(folder)
-        except OSError:  # another process was first; its rows are the same
-            if not folder.is_dir():
-                raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _arrays_of(dataset: Dataset) -> dict[str, Array]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data import guard
-from selfview.data.cache import DAMAGE, cache_folder, fingerprint, working_folder
+from selfview.data.cache import DAMAGE, cache_folder, fingerprint, made_beside, working_folder
 from selfview.data.dataset import Array
 from selfview.data.guard import logger
 from selfview.data.mapped import no_room, write_header
@@ -66,22 +65,15 @@ def _joined(X: Array, chunks: Sequence[Chunk], aside: Sequence[str]) -> Collecte
 
 def _spill(kept: Path, few: list[Chunk], more: Iterable[Chunk], aside: Sequence[str]) -> Collected:
     folder = working_folder(_FOLDER)
-    temporary = Path(tempfile.mkdtemp(prefix=".making-", dir=folder))
     try:
-        rest = _write(temporary / "X.npy", few, more)
-        found = _joined(np.empty(0), rest, aside)
-        facts = {"aside": found.aside, "bad": found.bad}
-        (temporary / "rest.json").write_text(json.dumps(facts), encoding="utf-8")
-        try:
-            temporary.rename(kept)
-        except OSError:  # another process was first; its rows are the same
-            if not kept.is_dir():
-                raise
+        with made_beside(folder / kept.name) as temporary:
+            rest = _write(temporary / "X.npy", few, more)
+            found = _joined(np.empty(0), rest, aside)
+            facts = {"aside": found.aside, "bad": found.bad}
+            (temporary / "rest.json").write_text(json.dumps(facts), encoding="utf-8")
         return _load(kept)
     except OSError as error:
         raise no_room(folder, error) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _write(path: Path, few: list[Chunk], more: Iterable[Chunk]) -> list[Chunk]:
