@@ -70,7 +70,6 @@ CONTENDERS: dict[str, Callable[[Any, int], Any]] = {
     # One part each as in the paper.
     "without neighbours": ours(neighbours=PAPER.neighbours),
     "without contrast": ours(contrast=PAPER.contrast),
-    "a random start": ours(start=PAPER.start),
     "the paper's convolutions": ours(encoder=PAPER.images),
     "the paper's epsilon": ours(paper_epsilon=True),
     "the paper's probe": ours(xi=PAPER.xi),

@@ -175,21 +175,6 @@ def test_auto_epochs_are_a_budget_of_work(rng):
     assert steps(300, 2, encoder=nn.Linear(2, 2)) == most
 
 
-def test_an_embedding_begins_at_whitened_components_in_any_unit_but_the_papers_at_random(rng):
-    X = rng.normal(size=(300, 20)).astype(np.float32) * np.linspace(1, 4, 20, dtype=np.float32)
-
-    def beginning(X, **changes):
-        still = dict(epochs=1, learning_rate=1e-12, batch_norm="none", random_state=0, verbose=0)
-        return SelfView(5, **still, **changes).fit(X).transform(X)
-
-    begun = beginning(X)
-    np.testing.assert_allclose(np.cov(begun.T), np.eye(5), atol=1e-3)
-    np.testing.assert_array_equal(beginning(1024 * X, start="principal"), begun)
-    by_chance = beginning(X, start="random")
-    assert np.abs(np.cov(by_chance.T) - np.eye(5)).max() > 0.5
-    assert np.abs(np.cov(beginning(X, recipe="paper").T) - np.eye(5)).max() > 0.5
-
-
 def test_contrast_counts_by_its_weight_and_only_beside_neighbours(blobs):
     X, _ = blobs
 
@@ -306,7 +291,6 @@ def test_what_is_given_wins_over_the_recipe():
         (dict(epsilon=-1.0), "epsilon must be positive and finite, got -1.0"),
         (dict(epsilon=math.nan), "epsilon must be positive and finite, got nan"),
         (dict(epsilon="big"), "epsilon must be 'auto' or a positive number, got 'big'"),
-        (dict(start="pca"), "start must be"),
         (dict(contrast=-1), "contrast must be"),
         (dict(contrast="much"), "contrast must be"),
         (dict(neighbours=-1), "neighbours must be an integer of at least 0, got -1"),

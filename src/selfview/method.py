@@ -17,7 +17,6 @@ from selfview.neighbours import Neighbours
 from selfview.networks import EncoderHead
 from selfview.recipes import RECIPES, SCHEDULES, input_scale
 from selfview.rows import Rows
-from selfview.run import some_rows
 from selfview.targets import adapt, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training import Phase, Step
 from selfview.views import adversarial_step, in_unit, random_step, untouched
@@ -29,7 +28,6 @@ VIEWS = {
     "random+adversarial": ("random", "adversarial"),
     "none": ("none", "none"),
 }
-STARTS = ("auto", "principal", "random")
 PAPER_EPOCHS = 5000
 WARMUP_SHARE = 100 / PAPER_EPOCHS  # of the epochs, for the target entropy to come down
 
@@ -66,10 +64,6 @@ class SelfView(Embedder):
         Weight of a second objective: in the embedding itself, to tell the two views of a row from
         those of the batch's other rows. "auto": 1 where one of them is a neighbour; else, and in
         the paper's recipe, 0.
-    start : {"auto", "principal", "random"}
-        Whether the embedding begins as principal components of what the encoder's untrained layers
-        make of 512 rows, or of random weights. "auto": the former; in the paper's recipe, and with
-        an own encoder, the latter.
     epsilon : "auto" or float
         Length of a view's step. "auto": a tenth of the mean row norm; in the paper's recipe a
         fifth, and 20 / sqrt(2000) for tf-idf-like rows (not negative, at most a tenth not zero).
@@ -151,7 +145,6 @@ class SelfView(Embedder):
         views: str = "adversarial",
         neighbours: str | int = "auto",
         contrast: str | float = "auto",
-        start: str = "auto",
         epsilon: str | float = "auto",
         xi: str | float = "auto",
         sinkhorn_iterations: int = 10,
@@ -176,7 +169,6 @@ class SelfView(Embedder):
         self.views = views
         self.neighbours = neighbours
         self.contrast = contrast
-        self.start = start
         self.epsilon = epsilon
         self.xi = xi
         self.sinkhorn_iterations = sinkhorn_iterations
@@ -222,7 +214,6 @@ class SelfView(Embedder):
             parameters.integer("neighbours", self.neighbours, at_least=0)
         if self.contrast != 0:
             parameters.positive_or("contrast", self.contrast, "auto")
-        parameters.one_of("start", self.start, STARTS)
         parameters.one_of("batch_norm", self.batch_norm, networks.BATCH_NORM)
         parameters.one_of("views", self.views, list(VIEWS))
         parameters.positive_or("xi", self.xi, "auto")
@@ -240,12 +231,8 @@ class SelfView(Embedder):
 
     def _run(self, rows: Rows) -> Run:
         run = super()._run(rows)
-        own_encoder = isinstance(self.encoder, nn.Module)
-        if self.recipe == "paper" or own_encoder:
+        if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
             run = replace(run, summary=replace(run.summary, spreads=()))
-        start = RECIPES[self.recipe].start if self.start == "auto" else self.start
-        if start == "principal" and not own_encoder:
-            run = replace(run, sample=some_rows(rows, run.shape))
         count = self.neighbours
         if count == "auto":
             in_memory = rows.stored is None or rows.stored.fits
@@ -270,11 +257,7 @@ class SelfView(Embedder):
         encoder = networks.make_encoder(name, run.shape, self.n_components, normed)
         dim = self._embedding_dim(encoder, run)
         if not isinstance(self.encoder, nn.Module):  # an own one takes the rows as they are
-            assert isinstance(encoder, nn.Sequential)
-            scale = input_scale(run.summary)
-            if run.sample is not None:
-                networks.principal_start(encoder, run.sample / torch.tensor(scale))
-            encoder = networks.ScaledEncoder(scale, *encoder.children())
+            encoder = networks.ScaledEncoder(input_scale(run.summary), *encoder.children())
         head = networks.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
         epsilon = self.epsilon
         if epsilon == "auto":

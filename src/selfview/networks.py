@@ -125,44 +125,6 @@ def head(n_components: int, n_prototypes: int, batch_norm: bool = True) -> nn.Se
     return perceptron([n_components, 128, 128, n_prototypes], batch_norm)
 
 
-@torch.no_grad()
-def principal_start(layers: nn.Sequential, x: Tensor) -> None:
-    """Let the last, linear layer begin as principal components of what reaches it, whitened.
-
-    From random weights all outputs soon follow the one direction in which rows differ most, and
-    to part again takes them hundreds of steps. (A data-dependent initialisation, as in Krahenbuhl,
-    Doersch, Donahue, Darrell, ICLR 2016, for this one layer.) Outputs beyond the rank of the
-    features keep their random weights.
-
-    Parameters
-    ----------
-    layers : nn.Sequential
-        Untrained; its last layer is changed.
-    x : Tensor (n, *shape)
-
-    Examples
-    --------
-    >>> x = torch.randn(200, 5, generator=torch.Generator().manual_seed(0))
-    >>> layers = nn.Sequential(nn.Linear(5, 2))
-    >>> principal_start(layers, x)
-    >>> layers(x).T.cov().round(decimals=3).abs().tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    last = layers[-1]
-    assert isinstance(last, nn.Linear)
-    features = copy.deepcopy(layers[:-1])(x).double()  # a copy: batch norms remember what they see
-    mean = features.mean(0)
-    _, sizes, directions = torch.linalg.svd(features - mean, full_matrices=False)
-    count = min(last.out_features, int((sizes > 1e-4 * sizes[0]).sum()))
-    deviation = sizes[:count, None] / math.sqrt(max(len(x) - 1, 1))
-    # The sign of a component is arbitrary: here its largest entry is positive.
-    components = directions[:count] / deviation
-    largest = components.gather(1, components.abs().argmax(1, keepdim=True))
-    components = components * largest.sign()
-    last.weight[:count] = components.to(last.weight)
-    last.bias[:count] = -(components @ mean).to(last.bias)
-
-
 class ScaledEncoder(nn.Sequential):
     """Layers that see rows divided by a constant, or each column by its own; saved with weights."""
 

@@ -24,7 +24,6 @@ class Recipe:
     xi: float | None  # length of the probe; None is epsilon
     contrast: float  # weight of telling neighbours from other rows
     images: str  # the encoder for images
-    start: str  # of the encoder's last layer
 
     def rate(
         self, learning_rate: str | float, schedule: str, epochs: int
@@ -53,12 +52,10 @@ RECIPES = {
         xi=10.0,
         contrast=0.0,
         images="cnn",
-        start="random",
     ),
     # Neighbours differ from a row as rows do, steps where the model is weakest; to tell neighbours
-    # from other rows gives distances in the embedding a meaning; principal components are where
-    # rows far apart begin far apart; a higher rate, shorter steps and fewer filters suit budgets of
-    # minutes. Measured by benchmarks/quality.py.
+    # from other rows gives distances in the embedding a meaning; a higher rate, shorter steps and
+    # fewer filters suit budgets of minutes. Measured by benchmarks/quality.py.
     "selfview": Recipe(
         learning_rate=2e-3,
         schedule="cosine",
@@ -68,7 +65,6 @@ RECIPES = {
         xi=None,
         contrast=1.0,
         images="small-cnn",
-        start="principal",
     ),
 }
 

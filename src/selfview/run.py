@@ -20,8 +20,6 @@ from selfview.training import n_batches
 AUTO_STEPS = (300, 2000)  # at least and at most
 AUTO_PRODUCTS = 1.1e12  # multiplications of forward passes; a step's work is nine times that
 
-SAMPLE = 512  # rows of `some_rows`
-
 
 @dataclass(frozen=True)
 class Run:
@@ -34,7 +32,6 @@ class Run:
     device: torch.device
     precision: str = "float32"
     neighbours: Neighbours | None = None  # from which a second view may be drawn
-    sample: Tensor | None = None  # rows to begin with; none for a model that is read from a file
 
     def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:
         """The rows of the given numbers, as the network takes them."""
@@ -53,12 +50,6 @@ class Run:
             f"{self.epochs:,} epochs of {steps:,} steps ({self.epochs * steps:,} in all), "
             f"{self.precision} on {self.device}"
         )
-
-
-def some_rows(rows: Rows, shape: tuple[int, ...]) -> Tensor:
-    """Rows from all over the data, that a network may look at before it learns."""
-    index = np.unique(np.linspace(0, rows.n - 1, SAMPLE).astype(np.intp))
-    return rows.pick(index).cpu().reshape(-1, *shape)
 
 
 def plan(

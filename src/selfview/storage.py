@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FILE = "model.safetensors"
 OWN_ENCODER = "own"
-VERSION = 4
+VERSION = 3
 MAX_FEATURES = 2**28  # of a row: a gigabyte of float32
 MAX_AXES = 8
 
@@ -59,20 +59,12 @@ def _from_2(tensors: dict[str, Tensor], meta: Meta) -> Model:
     return tensors, {**meta, "parameters": given}
 
 
-def _from_3(tensors: dict[str, Tensor], meta: Meta) -> Model:
-    """Version 4 has a `start`."""
-    if meta.get("class") == "SelfView":
-        meta = {**meta, "parameters": {**meta["parameters"], "start": "random"}}
-    return tensors, meta
-
-
 # From each version to the next. The first models had no version in their description, and are
 # otherwise as those of version 1.
 UPGRADES: dict[int, Callable[[dict[str, Tensor], Meta], Model]] = {
     0: lambda tensors, meta: (tensors, meta),
     1: _from_1,
     2: _from_2,
-    3: _from_3,
 }
 
 E = TypeVar("E", bound="Embedder")

@@ -23,7 +23,7 @@ from selfview.baselines import (
 )
 from selfview.baselines.aae import discriminator_loss, generator_loss
 from selfview.baselines.autoencoders import corrupt, kl_sparsity
-from selfview.baselines.learned import mean_and_spread
+from selfview.baselines.learned import mean_and_spread, principal_start
 from selfview.baselines.vae import gaussian_nll, kl_from_standard_normal, reparametrise
 from selfview.checkpoint import Checkpoints
 from selfview.errors import InputError
@@ -118,7 +118,7 @@ def test_adversarial_losses_are_cross_entropies():
 def test_the_start_is_principal_components_of_the_last_layers_input(rng):
     x = torch.from_numpy(rng.normal(size=(90, 6)) @ rng.normal(size=(6, 6))).float()
     layers = nn.Sequential(nn.Identity(), nn.Linear(6, 3))
-    networks.principal_start(layers, x)
+    principal_start(layers, x)
     ours, oracle = layers(x).detach().numpy(), PCA(3, whiten=True).fit_transform(x)
     np.testing.assert_allclose(np.abs(ours), np.abs(oracle), atol=1e-3)
 
@@ -126,7 +126,7 @@ def test_the_start_is_principal_components_of_the_last_layers_input(rng):
 @pytest.mark.parametrize("x", [torch.ones(9, 4), torch.eye(4)[:2]])
 def test_a_start_without_enough_directions_is_finite(x):
     layers = nn.Sequential(nn.BatchNorm1d(4), nn.Linear(4, 3))
-    networks.principal_start(layers, x)
+    principal_start(layers, x)
     assert torch.isfinite(layers(x)).all()
     assert not layers[0].running_mean.isnan().any()
     assert layers[0].num_batches_tracked == 1  # by the line above alone

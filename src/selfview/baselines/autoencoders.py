@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from selfview import networks, parameters
-from selfview.baselines.learned import Centring, Learned
+from selfview.baselines.learned import CentredRun, Centring, Learned, principal_start
 from selfview.distributed import WHOLE, Share
 from selfview.estimator import Run
 from selfview.networks import EncodingNetwork
@@ -167,8 +167,8 @@ class AutoEncoder(Learned):
         if isinstance(self.encoder, nn.Module):
             return [made]
         assert isinstance(made, nn.Sequential)
-        if run.sample is not None:
-            networks.principal_start(made, Centring(run)(run.sample))
+        if isinstance(run, CentredRun):  # not of a model that is read from a file
+            principal_start(made, Centring(run)(run.sample))
         return list(made)
 
     def _norm(self, affine: bool) -> list[nn.BatchNorm1d]:

@@ -9,11 +9,13 @@ Constructors are made by `dataclass`: they only remember, have an explicit signa
 scikit-learn asks for, and a derived class states only what it adds.
 """
 
+import copy
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -22,7 +24,9 @@ from selfview.errors import InputError
 from selfview.estimator import Embedder
 from selfview.recipes import RECIPES, SCHEDULES
 from selfview.rows import Rows
-from selfview.run import Run, some_rows
+from selfview.run import Run
+
+SAMPLE = 512  # rows that a network may look at before it learns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +35,7 @@ class CentredRun(Run):
 
     mean: Tensor  # a row's shape
     spread: float  # root mean square of the entries around the mean; 1 if all rows are equal
+    sample: Tensor  # some of the rows, as the network takes them: (sample, *shape)
 
 
 class Centring(nn.Module):
@@ -77,6 +82,44 @@ def mean_and_spread(rows: Rows) -> tuple[Tensor, float]:
     return origin + sums / rows.n, math.sqrt(max(float(variance.mean()), 0.0)) or 1.0
 
 
+@torch.no_grad()
+def principal_start(layers: nn.Sequential, x: Tensor) -> None:
+    """Let the last, linear layer begin as principal components of what reaches it, whitened.
+
+    From random weights all outputs soon follow the one direction in which rows differ most, and
+    to part again takes them hundreds of steps. (A data-dependent initialisation, as in Krahenbuhl,
+    Doersch, Donahue, Darrell, ICLR 2016, for this one layer.) Outputs beyond the rank of the
+    features keep their random weights.
+
+    Parameters
+    ----------
+    layers : nn.Sequential
+        Untrained; its last layer is changed.
+    x : Tensor (n, *shape)
+
+    Examples
+    --------
+    >>> x = torch.randn(200, 5, generator=torch.Generator().manual_seed(0))
+    >>> layers = nn.Sequential(nn.Linear(5, 2))
+    >>> principal_start(layers, x)
+    >>> layers(x).T.cov().round(decimals=3).abs().tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    last = layers[-1]
+    assert isinstance(last, nn.Linear)
+    features = copy.deepcopy(layers[:-1])(x).double()  # a copy: batch norms remember what they see
+    mean = features.mean(0)
+    _, sizes, directions = torch.linalg.svd(features - mean, full_matrices=False)
+    count = min(last.out_features, int((sizes > 1e-4 * sizes[0]).sum()))
+    deviation = sizes[:count, None] / math.sqrt(max(len(x) - 1, 1))
+    # The sign of a component is arbitrary: here its largest entry is positive.
+    components = directions[:count] / deviation
+    largest = components.gather(1, components.abs().argmax(1, keepdim=True))
+    components = components * largest.sign()
+    last.weight[:count] = components.to(last.weight)
+    last.bias[:count] = -(components @ mean).to(last.bias)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class Learned(Embedder):
     """Base of the baselines that learn an encoder by gradient steps.
@@ -113,8 +156,10 @@ class Learned(Embedder):
     def _run(self, rows: Rows) -> CentredRun:
         run = super()._run(rows)
         mean, spread = mean_and_spread(rows)
-        run = replace(run, sample=some_rows(rows, run.shape))
-        return CentredRun(**vars(run), mean=mean.reshape(run.shape), spread=spread)
+        some = np.unique(np.linspace(0, rows.n - 1, SAMPLE).astype(np.intp))
+        sample = rows.pick(some).cpu().reshape(-1, *run.shape)
+        mean = mean.reshape(run.shape)
+        return CentredRun(**vars(run), mean=mean, spread=spread, sample=sample)
 
     def _rate(self, run: Run) -> Callable[[float], float]:
         """Learning rate as a function of the epoch: what our own method has, or the paper's."""

@@ -78,10 +78,6 @@ def fit(
     contrast: Annotated[
         str | None, _value("Weight of telling a row's views from others', 0 or \"auto\".", MODEL)
     ] = None,
-    start: Annotated[
-        str | None,
-        _word("Of the embedding: principal or random.", MODEL, "principal", "random", "auto"),
-    ] = None,
     xi: Annotated[str | None, _value('Length of the random probe, or "auto".', MODEL)] = None,
     sinkhorn_iterations: Annotated[
         int | None, _value("Rounds of Sinkhorn-Knopp for a target.", MODEL)
@@ -169,7 +165,6 @@ def fit(
         epsilon=number_or_word(epsilon),
         neighbours=number_or_word(neighbours),
         contrast=number_or_word(contrast),
-        start=start,
         xi=number_or_word(xi),
         sinkhorn_iterations=sinkhorn_iterations,
         temperature=number_or_word(temperature),
