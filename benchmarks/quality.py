@@ -37,6 +37,7 @@ from selfview.recipes import RECIPES
 DATASETS = ("fsdd", "reuters", "20news", "msi", "mnist", "fashion-mnist")
 # Epochs of the budget: within the seconds that a user will give it, on two cores.
 EPOCHS = {"fsdd": 60, "reuters": 25, "20news": 15, "msi": 10, "mnist": 10, "fashion-mnist": 10}
+LEAST_POINTS = 4  # of accuracy that an axis of the figure spans
 PAPER = RECIPES["paper"]
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
 
@@ -199,10 +200,11 @@ def draw(table: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(
-        1, len(table), figsize=(3.4 * len(table), 3.2), squeeze=False, layout="constrained"
-    )
-    for axis, (name, contenders) in zip(axes[0], table.items(), strict=True):
+    across = min(3, len(table))
+    down = math.ceil(len(table) / across)
+    figure = plt.figure(figsize=(3.4 * across, 3 * down), layout="constrained")
+    axes = [figure.add_subplot(down, across, i + 1) for i in range(len(table))]
+    for axis, (name, contenders) in zip(axes, table.items(), strict=True):
         points = {
             contender: (
                 mean(r["seconds"] for r in good),
@@ -219,14 +221,16 @@ def draw(table: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> None:
             if found:
                 x, y = zip(*found, strict=True)
                 axis.plot(x, y, mark, color=colour, label=start, linestyle="none")
-        axis.set(title=name, xscale="log", xlabel="seconds of fit")
+        axis.set(title=name, xscale="log", xlabel="seconds of fit", ylabel="linear probe, %")
+        low, high = axis.get_ylim()
+        spare = max(0.0, LEAST_POINTS - (high - low)) / 2  # a tenth of a point is no mountain
+        axis.set_ylim(low - spare, high + spare)
         axis.grid(alpha=0.3)
-    axes[0][0].set_ylabel("linear probe, percent")
     shown = {}  # a contender may be missing anywhere
-    for axis in axes[0]:
+    for axis in axes:
         handles, names = axis.get_legend_handles_labels()
         shown |= dict(zip(names, handles, strict=True))
-    figure.legend(shown.values(), shown, fontsize=8, loc="outside right upper")
+    figure.legend(shown.values(), shown, fontsize=8, ncols=4, loc="outside upper center")
     figure.savefig(path, dpi=120)
     print(f"\ndrawn to {path}")
 
