@@ -191,17 +191,16 @@ def test_contrast_counts_by_its_weight_and_only_beside_neighbours(blobs):
     assert paper == first_loss(recipe="paper", contrast=0)
 
 
-@pytest.mark.parametrize(("recipe", "filters"), [("selfview", 32), ("paper", 128)])
-def test_the_recipe_says_how_many_filters_images_get(recipe, filters, rng):
+@pytest.mark.parametrize(("recipe", "encoder"), [("selfview", "dense-cnn"), ("paper", "cnn")])
+def test_the_recipe_says_which_encoder_images_get(recipe, encoder, rng):
     X = rng.random((20, 12, 12)).astype(np.float32)
-    for given, expected in [
-        ({}, filters),
-        ({"encoder": "cnn"}, 128),
-        ({"encoder": "small-cnn"}, 32),
-    ]:
-        model = small(epochs=1, recipe=recipe, **given).fit(X)
-        first = next(p for p in model.network_.encoder.parameters() if p.ndim == 4)
-        assert len(first) == expected
+    # Filters of the first convolution; linear layers behind the convolutions.
+    expected = {"cnn": (128, 1), "small-cnn": (32, 1), "dense-cnn": (32, 2)}
+    for given in ("auto", *expected):
+        layers = small(epochs=1, recipe=recipe, encoder=given).fit(X).network_.encoder
+        linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
+        found = (layers[0].out_channels, len(linear))
+        assert found == expected[encoder if given == "auto" else given]
 
 
 def test_auto_epsilon_follows_the_rows_norm(blobs, rng):

@@ -48,10 +48,11 @@ class SelfView(Embedder):
         Length of the embedding. With an own `encoder`, its output decides.
     n_prototypes : int
         Number of prototypes k that rows are softly assigned to while learning.
-    encoder : {"auto", "mlp", "cnn", "small-cnn"} or nn.Module
+    encoder : {"auto", "mlp", "cnn", "small-cnn", "dense-cnn"} or nn.Module
         "auto" takes a convolutional one for images (n, channels, height, width) or (n, height,
-        width), and the perceptron for all else. "cnn" is the paper's, "small-cnn" (ours) the same
-        with a quarter of the filters. A module is copied, with its weights.
+        width), and the perceptron for all else. "cnn" is the paper's, "small-cnn" the same with a
+        quarter of the filters, "dense-cnn" (ours) that with a hidden layer of 1,024 before the
+        embedding. A module is copied, with its weights.
     batch_norm : {"both", "encoder", "head", "none"}
         Where batch norm stands.
     views : {"adversarial", "random", "random+adversarial", "none"}

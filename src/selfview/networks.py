@@ -5,6 +5,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -12,12 +13,24 @@ from torch import Tensor, nn
 from selfview.convolution import FirstConvolution
 from selfview.errors import InputError
 
-# Of the first convolution, by the encoder's name; every further one has twice as many.
-FILTERS = {"auto": 128, "cnn": 128, "small-cnn": 32}
 KERNEL, STRIDE = 5, 2
 LARGEST_SIDE = 8  # an image is halved until it is no larger, at least twice
 
-ENCODERS = ("auto", "mlp", "cnn", "small-cnn")
+
+class Convolutional(NamedTuple):
+    """What tells the encoders for images apart."""
+
+    filters: int  # of the first convolution; every further one has twice as many
+    hidden: tuple[int, ...] = ()  # sizes of the layers between convolutions and embedding
+
+
+CONVOLUTIONAL = {
+    "cnn": Convolutional(128),
+    "small-cnn": Convolutional(32),
+    "dense-cnn": Convolutional(32, (1024,)),
+}
+PAPERS = CONVOLUTIONAL["cnn"]
+ENCODERS = ("auto", "mlp", *CONVOLUTIONAL)
 # Layers that make of a row what they make of it in any batch.
 ROW_BY_ROW = (nn.Linear, nn.ReLU, nn.Flatten)
 
@@ -44,7 +57,7 @@ def mlp_encoder(n_features: int, n_components: int, batch_norm: bool = True) -> 
 
 
 def convolutions(
-    shape: Sequence[int], stride: int = STRIDE, filters: int = FILTERS["cnn"]
+    shape: Sequence[int], stride: int = STRIDE, filters: int = PAPERS.filters
 ) -> list[tuple[int, int, tuple[int, int]]]:
     """(filters, padding, resulting height and width) of every convolution for images of `shape`.
 
@@ -63,26 +76,26 @@ def convolutions(
 
 
 def cnn_encoder(
-    shape: Sequence[int], n_components: int, batch_norm: bool = True, filters: int = FILTERS["cnn"]
+    shape: Sequence[int], n_components: int, batch_norm: bool = True, kind: Convolutional = PAPERS
 ) -> nn.Sequential:
-    """The paper's encoder for images of `shape` (channels, height, width).
+    """An encoder for images of `shape` (channels, height, width): the paper's, unless said.
 
-    Two convolutions of 128 and 256 filters (kernel 5, stride 2, no padding) and a linear layer for
-    28 x 28; see `convolutions` for other sizes.
+    Which has two convolutions of 128 and 256 filters (kernel 5, stride 2, no padding) and a linear
+    layer for 28 x 28; see `convolutions` for other sizes.
     """
     layers: list[nn.Module] = []
     channels = shape[0]
-    plan = convolutions(shape, filters=filters)
+    plan = convolutions(shape, filters=kind.filters)
     for filters, padding, _ in plan:
-        kind = nn.Conv2d if layers else FirstConvolution
-        layers.append(kind(channels, filters, KERNEL, STRIDE, padding))
+        layer = nn.Conv2d if layers else FirstConvolution
+        layers.append(layer(channels, filters, KERNEL, STRIDE, padding))
         if batch_norm:
             layers.append(nn.BatchNorm2d(filters))
         layers.append(nn.ReLU())
         channels = filters
     height, width = plan[-1][2]
-    layers += [nn.Flatten(), nn.Linear(channels * height * width, n_components)]
-    return nn.Sequential(*layers)
+    sizes = [channels * height * width, *kind.hidden, n_components]
+    return nn.Sequential(*layers, nn.Flatten(), *perceptron(sizes, batch_norm))
 
 
 def mlp_decoder(n_components: int, shape: Sequence[int], batch_norm: bool = True) -> nn.Sequential:
@@ -92,15 +105,13 @@ def mlp_decoder(n_components: int, shape: Sequence[int], batch_norm: bool = True
 
 
 def cnn_decoder(
-    n_components: int, shape: Sequence[int], batch_norm: bool = True, filters: int = FILTERS["cnn"]
+    n_components: int, shape: Sequence[int], batch_norm: bool = True, kind: Convolutional = PAPERS
 ) -> nn.Sequential:
     """The mirror of `cnn_encoder`: linear, then transposed convolutions, to `shape` exactly."""
-    plan = convolutions(shape, filters=filters)
+    plan = convolutions(shape, filters=kind.filters)
     filters, _, sides = plan[-1]
-    layers: list[nn.Module] = [
-        nn.Linear(n_components, filters * math.prod(sides)),
-        nn.Unflatten(1, (filters, *sides)),
-    ]
+    sizes = [n_components, *reversed(kind.hidden), filters * math.prod(sides)]
+    layers = [*perceptron(sizes, batch_norm), nn.Unflatten(1, (filters, *sides))]
     # Each layer undoes one of the encoder's: back to the channels and sides that it started from.
     before = [(shape[0], (shape[1], shape[2])), *((f, s) for f, _, s in plan[:-1])]
     for (filters, padding, sides), (channels, larger) in zip(
@@ -219,8 +230,8 @@ def make_encoder(
     if isinstance(encoder, nn.Module):
         return copy.deepcopy(encoder)
     if len(shape) == 3 and encoder != "mlp":
-        return cnn_encoder(shape, n_components, batch_norm, FILTERS[encoder])
-    if encoder in ("cnn", "small-cnn"):
+        return cnn_encoder(shape, n_components, batch_norm, CONVOLUTIONAL[encoder])
+    if encoder in CONVOLUTIONAL:
         raise InputError(
             f"encoder={encoder!r} needs images (n, channels, height, width), got rows of shape "
             f"{shape}: reshape X, or take encoder='mlp'"
@@ -233,7 +244,7 @@ def make_decoder(
 ) -> nn.Sequential:
     """The mirror of the encoder of that name for rows of `shape`."""
     if len(shape) == 3 and encoder != "mlp":
-        return cnn_decoder(n_components, shape, batch_norm, FILTERS[encoder])
+        return cnn_decoder(n_components, shape, batch_norm, CONVOLUTIONAL[encoder])
     return mlp_decoder(n_components, shape, batch_norm)
 
 
@@ -241,11 +252,14 @@ def products(encoder: str, shape: tuple[int, ...]) -> int:
     """Multiplications of the encoder of that name for a row of `shape`, without its last layer."""
     if len(shape) < 3 or encoder == "mlp":
         return 1024 * (math.prod(shape) + 1024)
-    channels, count = shape[0], 0
-    for filters, _, sides in convolutions(shape, filters=FILTERS[encoder]):
-        count += filters * channels * KERNEL**2 * math.prod(sides)
+    kind = CONVOLUTIONAL[encoder]
+    channels, count, pixels = shape[0], 0, 1
+    for filters, _, sides in convolutions(shape, filters=kind.filters):
+        pixels = math.prod(sides)
+        count += filters * channels * KERNEL**2 * pixels
         channels = filters
-    return count
+    sizes = [channels * pixels, *kind.hidden]
+    return count + sum(math.prod(pair) for pair in itertools.pairwise(sizes))
 
 
 @torch.no_grad()

@@ -55,7 +55,7 @@ RECIPES = {
     ),
     # Neighbours differ from a row as rows do, steps where the model is weakest; to tell neighbours
     # from other rows gives distances in the embedding a meaning; a higher rate, shorter steps and
-    # fewer filters suit budgets of minutes. Measured by benchmarks/quality.py.
+    # fewer filters with a hidden layer suit budgets of minutes. Measured by benchmarks/quality.py.
     "selfview": Recipe(
         learning_rate=2e-3,
         schedule="cosine",
@@ -64,7 +64,7 @@ RECIPES = {
         text_ratio=1 / 10,
         xi=None,
         contrast=1.0,
-        images="small-cnn",
+        images="dense-cnn",
     ),
 }
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FILE = "model.safetensors"
 OWN_ENCODER = "own"
-VERSION = 3
+VERSION = 4
 MAX_FEATURES = 2**28  # of a row: a gigabyte of float32
 MAX_AXES = 8
 
@@ -59,12 +59,21 @@ def _from_2(tensors: dict[str, Tensor], meta: Meta) -> Model:
     return tensors, {**meta, "parameters": given}
 
 
+def _from_3(tensors: dict[str, Tensor], meta: Meta) -> Model:
+    """Version 4 has again another encoder for images where none is named."""
+    given = dict(meta["parameters"])
+    if given.get("encoder") == "auto" and len(meta["shape_in"]) in (2, 3):
+        given["encoder"] = "cnn" if given.get("recipe") == "paper" else "small-cnn"
+    return tensors, {**meta, "parameters": given}
+
+
 # From each version to the next. The first models had no version in their description, and are
 # otherwise as those of version 1.
 UPGRADES: dict[int, Callable[[dict[str, Tensor], Meta], Model]] = {
     0: lambda tensors, meta: (tensors, meta),
     1: _from_1,
     2: _from_2,
+    3: _from_3,
 }
 
 E = TypeVar("E", bound="Embedder")

@@ -51,25 +51,41 @@ def test_a_preparation_gives_what_it_gave_when_it_was_written(written):
 
 
 def perceptron():
-    """The built-in encoder for vectors as files of versions 1 and 2 hold it, by its own layers."""
+    """The built-in encoder for vectors as files of versions 1 to 3 hold it, by its own layers."""
     norms = [nn.BatchNorm1d(1024), nn.BatchNorm1d(1024)]
     layers = [nn.Flatten(), nn.Linear(6, 1024), norms[0], nn.ReLU(), nn.Linear(1024, 1024)]
     return nn.Sequential(*layers, norms[1], nn.ReLU(), nn.Linear(1024, 3))
 
 
-def convolutional():
+def convolutional(filters=128):
     """The same for images of 12 x 12: 4 x 4 and, padded, 2 x 2 pixels are left."""
-    first = [nn.Conv2d(1, 128, 5, 2), nn.BatchNorm2d(128), nn.ReLU()]
-    second = [nn.Conv2d(128, 256, 5, 2, 2), nn.BatchNorm2d(256), nn.ReLU()]
-    return nn.Sequential(*first, *second, nn.Flatten(), nn.Linear(1024, 3))
+    first = [nn.Conv2d(1, filters, 5, 2), nn.BatchNorm2d(filters), nn.ReLU()]
+    second = [nn.Conv2d(filters, 2 * filters, 5, 2, 2), nn.BatchNorm2d(2 * filters), nn.ReLU()]
+    return nn.Sequential(*first, *second, nn.Flatten(), nn.Linear(8 * filters, 3))
 
 
-BUILT_IN = {perceptron: (6,), convolutional: (12, 12)}
+def small_convolutional():
+    return convolutional(filters=32)
 
 
-@pytest.mark.parametrize("scale", [None, 4.0], ids=["version 1", "version 2"])
-@pytest.mark.parametrize("make", BUILT_IN)
-def test_a_built_in_encoder_of_each_version_gives_what_its_layers_give(make, scale, tmp_path):
+BUILT_IN = {perceptron: (6,), convolutional: (12, 12), small_convolutional: (12, 12)}
+
+
+@pytest.mark.parametrize(
+    ("version", "make", "recipe"),
+    [
+        (1, perceptron, "selfview"),
+        (1, convolutional, "selfview"),
+        (2, perceptron, "selfview"),
+        (2, convolutional, "selfview"),
+        (3, perceptron, "selfview"),
+        (3, small_convolutional, "selfview"),
+        (3, convolutional, "paper"),
+    ],
+)
+def test_a_built_in_encoder_of_each_version_gives_what_its_layers_give(
+    version, make, recipe, tmp_path
+):
     """Version 1 took rows as they are and had `lengths`; 2 divides them by a scale of its file."""
     torch.manual_seed(0)
     layers, shape = make(), BUILT_IN[make]
@@ -77,21 +93,21 @@ def test_a_built_in_encoder_of_each_version_gives_what_its_layers_give(make, sca
         if isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
             nn.init.normal_(norm.running_mean)
             nn.init.uniform_(norm.running_var, 0.5, 2.0)
-    folder = FIXTURES / ("model-v1" if scale is None else "model-v2")
-    tensors, meta = read_state(folder / "selfview" / storage.FILE)
+    tensors, meta = read_state(FIXTURES / f"model-v{version}" / "selfview" / storage.FILE)
     tensors = {name: t for name, t in tensors.items() if not name.startswith("encoder.")}
     tensors |= {f"encoder.{name}": t for name, t in layers.state_dict().items()}
-    if scale is not None:
+    scale = 1.0 if version == 1 else 4.0
+    if version > 1:
         tensors["encoder.scale"] = torch.tensor(scale)
-    given = meta["parameters"] | {"encoder": "auto", "n_components": 3}
-    assert ("lengths" in given) == (scale is None)
+    given = meta["parameters"] | {"encoder": "auto", "n_components": 3, "recipe": recipe}
+    assert ("lengths" in given) == (version == 1)
     changed = meta | {"parameters": given, "shape_in": list(shape)}
     write_state(tmp_path / storage.FILE, tensors, changed)
 
     rows = np.random.default_rng(0).normal(size=(5, *shape)).astype(np.float32)
     with torch.no_grad():
         x = torch.from_numpy(rows).reshape(5, *((1,) if len(shape) == 2 else ()), *shape)
-        expected = layers.eval()(x / (scale or 1.0)).numpy()
+        expected = layers.eval()(x / scale).numpy()
     model = SelfView.load(tmp_path)
     np.testing.assert_allclose(model.transform(rows), expected, atol=1e-5)
     # What is saved now is of this version, and gives the same.
@@ -125,8 +141,10 @@ def test_older_descriptions_are_brought_up_a_version_at_a_time(model, monkeypatc
         meta["parameters"]["probe"] = 3.0
         del meta["parameters"]["xi"]
 
-    monkeypatch.setattr(storage, "VERSION", 4)
-    monkeypatch.setattr(storage, "UPGRADES", storage.UPGRADES | {2: rename, 3: add})
+    present = storage.VERSION
+    monkeypatch.setattr(storage, "VERSION", present + 2)
+    upgrades = storage.UPGRADES | {present: rename, present + 1: add}
+    monkeypatch.setattr(storage, "UPGRADES", upgrades)
     described(model / "selfview/model.safetensors", old_name)
     found = SelfView.load(model / "selfview", encoder=encoder())
     assert steps == [1, 2]

@@ -100,7 +100,7 @@ class AutoEncoder(Learned):
     ----------
     n_components : int
         Length of the embedding. With an own `encoder`, its output decides.
-    encoder : {"auto", "mlp", "cnn", "small-cnn"} or nn.Module
+    encoder : {"auto", "mlp", "cnn", "small-cnn", "dense-cnn"} or nn.Module
         As in `SelfView`. The decoder of an own encoder is the perceptron's mirror.
     batch_norm : bool
         Whether batch norm stands after every hidden layer, in encoder and decoder, and keeps every

@@ -94,13 +94,13 @@ def patch_encoder(shape: Sequence[int], width: int, batch_norm: bool) -> nn.Sequ
 def segment_encoder(length: int, width: int, batch_norm: bool) -> nn.Sequential:
     """The same along one dimension, with the stride of a sequence encoder."""
     layers: list[nn.Module] = []
-    channels, filters = 1, networks.FILTERS["cnn"]
+    channels, filters = 1, networks.PAPERS.filters
     while len(layers) < 4 or length > networks.LARGEST_SIDE:
         padding = 0 if length >= networks.KERNEL else networks.KERNEL // 2
         layers.append(nn.Conv1d(channels, filters, networks.KERNEL, SEGMENT_STRIDE, padding))
         layers += [nn.BatchNorm1d(filters)] * batch_norm + [nn.ReLU()]
         length = (length + 2 * padding - networks.KERNEL) // SEGMENT_STRIDE + 1
-        channels, filters = filters, 2 * networks.FILTERS["cnn"]
+        channels, filters = filters, 2 * networks.PAPERS.filters
     layers += [nn.Flatten(), nn.Linear(channels * length, width)]
     return nn.Sequential(*layers)
 

@@ -11,6 +11,7 @@ from selfview.cli.options import given, number_or_word
 if TYPE_CHECKING:
     from selfview.cli.fitting import Plan
 
+ENCODERS = ("auto", "mlp", "cnn", "small-cnn", "dense-cnn")  # as in networks.py, without its torch
 MODEL, TRAINING, FILES, RUN = "Model", "Training", "How files are read", "Run"
 
 
@@ -54,7 +55,7 @@ def fit(
     prototypes: Annotated[int | None, _value("Number of prototypes k.", MODEL)] = None,
     encoder: Annotated[
         str | None,
-        _word("auto, mlp, cnn or small-cnn.", MODEL, "auto", "mlp", "cnn", "small-cnn"),
+        _word("auto, mlp, cnn, small-cnn or dense-cnn.", MODEL, *ENCODERS),
     ] = None,
     batch_norm: Annotated[
         str | None,
