@@ -88,7 +88,8 @@ def test_options_win_over_the_config_and_changed_rows_are_told(call, table, tmp_
     ("content", "words"),
     [
         ("{", "is not JSON"),
-        ("[1]", "not the config.json of a run"),
+        ("[1]", "it holds no object"),
+        ("{}", "not the config.json of a run"),
         ('{"format": 9, "data": "digits"}', "has format 9"),
         ('{"format": 1, "data": "digits", "options": 3}', "options is no object"),
         ('{"format": 1, "data": "digits", "options": {"rows": 1}}', "no option 'rows'"),

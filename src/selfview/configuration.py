@@ -13,6 +13,7 @@ import numpy as np
 
 from selfview.checkpoint import write_bytes
 from selfview.devices import resolve_device, resolve_precision
+from selfview.disk import read_object
 from selfview.errors import FileFormatError, InputError
 from selfview.inputs import as_rows
 from selfview.rows import SparseRows
@@ -114,13 +115,8 @@ def fingerprint(X: Any) -> dict[str, Any]:
 def read_config(path: Path) -> Config:
     """The configuration in a config.json, or in that of a run folder; checked, never executed."""
     path = path / FILE if path.is_dir() else path
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileFormatError(f"{path} can't be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise FileFormatError(f"{path} is not JSON: {error}") from error
-    if not isinstance(content, dict) or not isinstance(content.get("data"), str):
+    content = read_object(path)
+    if not isinstance(content.get("data"), str):
         raise FileFormatError(f"{path} is not the config.json of a run: it names no data")
     if content.get("format") != FORMAT:
         raise FileFormatError(

@@ -2,15 +2,16 @@
 
 import contextlib
 import errno
+import json
 import os
 import socket
 import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from selfview.errors import CheckpointError, SelfViewWarning
+from selfview.errors import CheckpointError, FileFormatError, SelfViewWarning
 
 try:
     import fcntl
@@ -29,6 +30,19 @@ REMEDIES = {
     errno.ENOTDIR: "A file is in the way: name another folder",
     errno.EEXIST: "A file is in the way: name another folder",
 }
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The object that a JSON file holds."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise FileFormatError(f"{path} can't be read: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise FileFormatError(f"{path} is not JSON: {error}") from error
+    if not isinstance(content, dict):
+        raise FileFormatError(f"{path} is damaged: it holds no object")
+    return content
 
 
 def unwritable(path: Path, error: OSError) -> CheckpointError:

@@ -121,3 +121,22 @@ def test_columns_called_the_same_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b,a\n1,2,3\n")
     with pytest.raises(FileFormatError, match="more than one column called a"):
         read(tmp_path / "a.csv")
+
+
+@pytest.mark.parametrize(
+    ("written", "named"),
+    [
+        (["1.200e+01", "2.000e+00", "-0.0"], ["12", "2", "0"]),  # integers by numpy.savetxt
+        (["0.5", "1.0", "1.5"], ["0.5", "1.0", "1.5"]),
+        (["007", "7.0", "08"], ["007", "7.0", "08"]),
+        (["1e5", "2e5"], ["1e5", "2e5"]),
+    ],
+)
+def test_labels_keep_their_names_unless_all_are_whole_and_written_as_fractions(
+    written: list[str], named: list[str], tmp_path: Path
+) -> None:
+    rows = [f"{number},{label}" for number, label in enumerate(written)]
+    (tmp_path / "a.csv").write_text("\n".join(["a,kind", *rows]) + "\n")
+    dataset = read(tmp_path / "a.csv", label="kind")
+    assert dataset.y is not None
+    assert [dataset.classes[i] for i in dataset.y] == named

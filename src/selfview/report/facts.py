@@ -1,7 +1,6 @@
 """The words and tables of a run: what was done, how it went, how good it is."""
 
 import csv
-import json
 import math
 import shlex
 from collections.abc import Mapping
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from selfview.disk import read_object
 from selfview.errors import FileFormatError
 
 # Parameter of the model, and the option of `selfview fit` that sets it.
@@ -54,19 +54,9 @@ class Records:
 
 def read_records(folder: Path) -> Records:
     """config.json, metrics.json and history.csv of a run folder."""
-    return Records(_json(folder / "config.json"), _json(folder / "metrics.json"), _history(folder))
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise FileFormatError(f"{path} can't be read: {error.strerror or error}") from error
-    except (ValueError, RecursionError) as error:
-        raise FileFormatError(f"{path} is damaged: {error}") from error
-    if not isinstance(content, dict):
-        raise FileFormatError(f"{path} is damaged: it holds no object")
-    return content
+    return Records(
+        read_object(folder / "config.json"), read_object(folder / "metrics.json"), _history(folder)
+    )
 
 
 def _history(folder: Path) -> dict[str, list[float]]:
