@@ -13,7 +13,7 @@ from selfview.paper.subjects import KNOWN
 
 BATCH = 256
 SECONDS_PER_MILLION = 0.085  # parameters, a step of our method with a perceptron
-CNN_STEP = {True: 1.6, False: 0.2}  # seconds a step of ours: the paper's convolutions, small ones
+CNN_STEP = {True: 1.6, False: 0.25}  # seconds a step of ours: the paper's convolutions, our own
 CPC_STEP_PER_ROW_OF_NET = {True: 4.0, False: 0.55}  # seconds a step: images; per million, vectors
 VIEW_SHARE = {"none": 0.4, "random": 0.4, "random+adversarial": 0.7}
 GRAPH_ROWS = 20_000
