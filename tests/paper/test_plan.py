@@ -117,6 +117,14 @@ def test_options_narrow_a_grid():
     assert len(jobs) == 3  # the autoencoder with and without batch norm
 
 
+def test_a_budget_can_leave_out_autoencoders_without_batch_norm():
+    kinds = {}
+    for name in ("fsdd", "reuters"):
+        jobs = jobs_of(["table2"], Choice(LAPTOP, [name], ["ae"], [0]))
+        kinds[name] = sorted(dict(job.fit.settings)["batch_norm"] for job in jobs)
+    assert kinds == {"fsdd": [False, True], "reuters": [True]}
+
+
 def test_a_dataset_that_a_figure_is_not_about_leaves_it_empty():
     assert jobs_of(["fig7"], Choice(SMOKE, datasets=["fsdd"])) == []
 

@@ -21,7 +21,8 @@ class Budget:
     """What is spent on the whole.
 
     `shares` are of the dataset's epochs, for methods whose epoch costs many times that of the
-    others. `fit_rows` is the sample that LLE and Isomap are fitted to on larger data.
+    others. `fit_rows` is the sample that LLE and Isomap are fitted to on larger data. `normed` are
+    datasets on which autoencoders are trained with batch norm only; on others without it too.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Budget:
     timing: Effort  # of table 1
     constant_factor: int = 1  # epochs of figure 7 over those of the others
     shares: Mapping[str, float] = field(default_factory=dict)
+    normed: tuple[str, ...] = ()
 
     def effort(self, dataset: str) -> Effort:
         """What is spent on a dataset; on one that isn't the paper's, as on FSDD."""
@@ -87,6 +89,7 @@ LAPTOP = Budget(
     fit_rows=5_000,
     timing=Effort(epochs=4, seeds=1, rows=2_560),
     shares={"cpc": 0.25},
+    normed=("mnist", "fashion-mnist", "reuters", "20news"),
 )
 
 PAPER = Budget(

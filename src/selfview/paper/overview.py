@@ -76,6 +76,8 @@ def _efforts(choice: Choice) -> list[str]:
         lines.append(
             f"    {method}: {share:g} of the epochs, because its epoch costs many times more"
         )
+    if budget.normed:
+        lines.append(f"    autoencoders: with batch norm only on {', '.join(budget.normed)}")
     if budget.fit_rows is not None:
         lines.append(f"    lle, isomap: fitted to {budget.fit_rows:,} rows where there are more")
     return lines

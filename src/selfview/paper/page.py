@@ -204,6 +204,12 @@ def _efforts(choice: Choice) -> str:
         text += (
             f"\n\n{method.upper()} gets {share:g} of the epochs: its epoch costs many times more."
         )
+    if budget.normed:
+        titles = ", ".join(KNOWN[name].title for name in budget.normed)
+        text += (
+            "\n\nAutoencoders are trained with and without batch norm, and the better one counts, "
+            f"as in the paper; on {titles} with batch norm only."
+        )
     if budget.fit_rows is not None:
         text += (
             f"\n\nLLE and Isomap are fitted to {budget.fit_rows:,} rows where there are more, and "

@@ -63,9 +63,10 @@ class Choice:
     def fits(self, piece: Piece, row: Row, dataset: str) -> list[list[Fit]]:
         """The fits of a cell: for every variant of its row one for every seed."""
         seeds = seeds_of(piece, dataset, self.budget, self.seeds)
+        variants = row.variants[:1] if dataset in self.budget.normed else row.variants
         return [
             [fit_of(piece, variant, dataset, seed, self.budget) for seed in seeds]
-            for variant in row.variants
+            for variant in variants
         ]
 
 
