@@ -180,7 +180,13 @@ def line(contender: str, records: list[dict[str, Any]]) -> str:
     measured = all("free_linear_accuracy" in r["scores"] for r in good)
     free = f"{at('free_linear_accuracy'):5.1f}" if measured else "     "
     linear = f"{at('linear_accuracy'):5.1f} {free}"
-    return f"{contender:<28} {linear}   {kmeans}{rss}  {took:5.0f} s  n={len(good)}"
+    return f"{contender:<28} {linear}   {kmeans}{rss}  {took:5.0f} s {on(good)}  n={len(good)}"
+
+
+def on(records: list[dict[str, Any]]) -> str:
+    """The threads that fits were given, in words."""
+    counts = sorted({r["threads"] for r in records})
+    return f"on {' or '.join(map(str, counts))} thread{'s' * (counts != [1])}"
 
 
 def show(options: argparse.Namespace) -> None:
@@ -196,17 +202,23 @@ def show(options: argparse.Namespace) -> None:
 
 
 def draw(table: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> None:
-    """Linear accuracy over seconds: ours at several budgets as a line, the others as points."""
+    """Linear accuracy over seconds: ours at several budgets as a line, the others as points.
+
+    Seconds on more threads and on fewer don't go together: what had other threads than our own full
+    budget is left out.
+    """
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     across = min(3, len(table))
     down = math.ceil(len(table) / across)
     figure = plt.figure(figsize=(3.4 * across, 3 * down), layout="constrained")
     axes = [figure.add_subplot(down, across, i + 1) for i in range(len(table))]
     for axis, (name, contenders) in zip(axes, table.items(), strict=True):
+        own = on(contenders["selfview"])
         points = {
             contender: (
                 mean(r["seconds"] for r in good),
@@ -214,6 +226,7 @@ def draw(table: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> None:
             )
             for contender, records in contenders.items()
             if (good := [r for r in records if "error" not in r])
+            and (on(good) == own or not contender.startswith("selfview"))
         }
         line_ = sorted(v for k, v in points.items() if k.startswith("selfview"))
         axis.plot(*zip(*line_, strict=True), "o-", color="#0072B2", label="selfview")
@@ -223,7 +236,11 @@ def draw(table: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> None:
             if found:
                 x, y = zip(*found, strict=True)
                 axis.plot(x, y, mark, color=colour, label=start, linestyle="none")
-        axis.set(title=name, xscale="log", xlabel="seconds of fit", ylabel="linear probe, %")
+        axis.set(title=f"{name}, {own}", xscale="log", ylabel="linear probe, %")
+        axis.set_xlabel("seconds of fit")
+        axis.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+        axis.xaxis.set_major_formatter("{x:g}")
+        axis.xaxis.set_minor_formatter(NullFormatter())
         low, high = axis.get_ylim()
         spare = max(0.0, LEAST_POINTS - (high - low)) / 2  # a tenth of a point is no mountain
         axis.set_ylim(low - spare, high + spare)

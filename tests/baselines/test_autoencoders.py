@@ -366,7 +366,7 @@ def test_garments_are_told_apart_better_than_by_pca(kind, real_data):
     X, flat = garments.X, garments.X.reshape(len(garments.X), -1)
     train = np.random.default_rng(0).permutation(garments.train)
     pca = PCA(10, random_state=0).fit(flat[train]).transform(flat)
-    Z = kind(10, epochs=8, **QUICK).fit(X[train]).transform(X)
+    Z = kind(10, epochs=8, encoder="small-cnn", **QUICK).fit(X[train]).transform(X)
     split = (garments.train, garments.test)
     ours, theirs = (
         evaluate(z, garments.y, split=split, measures=["linear"])["linear_accuracy"]
