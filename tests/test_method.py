@@ -125,6 +125,26 @@ def test_all_views_and_places_of_batch_norm_learn(blobs, views, batch_norm):
     assert any(n.startswith("head") for n in norms) == (batch_norm in ("both", "head"))
 
 
+class Witness(nn.Linear):
+    """An encoder that keeps the views that it was last given while it learned."""
+
+    def forward(self, x):
+        if self.training:
+            self.seen = x.detach()
+        return super().forward(x)
+
+
+@pytest.mark.parametrize(("given", "length"), [({}, 10.0), (dict(xi=0.5), 0.5)])
+def test_random_views_lie_xi_away_from_their_rows(given, length):
+    X = np.zeros((8, 5), np.float32)
+    model = small(encoder=Witness(5, 3), recipe="paper", views="random", epsilon=2.0, **given)
+    with pytest.warns(SelfViewWarning, match="all rows are equal"):
+        model.fit(X)
+    views = model.network_.encoder.seen
+    assert torch.allclose(views.norm(dim=1), torch.tensor(length))
+    assert not torch.allclose(views[0], views[1])
+
+
 @pytest.mark.parametrize("k", [2, 3, 1000, 3000])
 def test_any_number_of_prototypes_works(blobs, k):
     X, _ = blobs

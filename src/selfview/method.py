@@ -66,14 +66,14 @@ class SelfView(Embedder):
         those of the batch's other rows. "auto": 1 where one of them is a neighbour; else, and in
         the paper's recipe, 0.
     epsilon : "auto" or float
-        Length of a view's step. "auto": a tenth of the mean row norm; in the paper's recipe a
+        Length of an adversarial step. "auto": a tenth of the mean row norm; in the paper's recipe a
         fifth, and 20 / sqrt(2000) for tf-idf-like rows (not negative, at most a tenth not zero).
         In the columns' spreads if these are of unlike units, one above thirty times the median
         (except in the paper's recipe, and with an own encoder).
     xi : "auto" or float
-        Length of the random probe at which the direction is found. "auto": that of the step, and
-        10 in the paper's recipe. (Rows whose mean norm is below 2 or above 128 are brought to
-        about 16 first, and so is a probe given as a number.)
+        Length of a random step: of the probe at which the direction is found, and of a view that
+        is "random". "auto": that of the adversarial step, and 10 in the paper's recipe. (Rows whose
+        mean norm is below 2 or above 128 are brought to about 16 first, and so is a number here.)
     sinkhorn_iterations : int
         Rounds of Sinkhorn-Knopp for a target.
     temperature : "adaptive" or float
@@ -113,7 +113,7 @@ class SelfView(Embedder):
     feature_names_in_ : ndarray of str
         Only if fitted on a data frame whose columns have names.
     epsilon_ : float
-        The length of a view's step that was used.
+        The length of an adversarial step that was used.
     epochs_ : int
         The number of epochs planned.
     history_ : list of dict
@@ -188,7 +188,7 @@ class SelfView(Embedder):
 
     @property
     def epsilon_(self) -> float:
-        """Length of a view's step."""
+        """Length of an adversarial step."""
         return float(self._fitted_network().epsilon)
 
     def predict_proba(self, X: Any) -> Any:
@@ -318,7 +318,7 @@ class SelfView(Embedder):
         views = [x] * kinds.count("none")
         xi, unit = self._lengths(network)
         for _ in range(kinds.count("random")):
-            moved = random_step(x, epsilon, step.generator, step.share)
+            moved = random_step(x, xi, step.generator, step.share)
             views.append(x + in_unit(moved, unit))
         if count := kinds.count("adversarial"):
             with untouched(network):

@@ -72,14 +72,14 @@ def fit(
             *(MODEL, "adversarial", "random", "random+adversarial", "none"),
         ),
     ] = None,
-    epsilon: Annotated[str | None, _value('Length of a view\'s step, or "auto".', MODEL)] = None,
+    epsilon: Annotated[str | None, _value('Length of adversarial steps, or "auto".', MODEL)] = None,
     neighbours: Annotated[
         str | None, _value('Nearest rows to draw second views from, 0 or "auto".', MODEL)
     ] = None,
     contrast: Annotated[
         str | None, _value("Weight of telling a row's views from others', 0 or \"auto\".", MODEL)
     ] = None,
-    xi: Annotated[str | None, _value('Length of the random probe, or "auto".', MODEL)] = None,
+    xi: Annotated[str | None, _value('Length of random steps, or "auto".', MODEL)] = None,
     sinkhorn_iterations: Annotated[
         int | None, _value("Rounds of Sinkhorn-Knopp for a target.", MODEL)
     ] = None,

@@ -44,23 +44,8 @@ def draw(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
     """A figure, or None if nothing of it is on record."""
     figure = FIGURES[name](name, choice, shelf)
     if figure is not None:
-        figure.supxlabel(effort(name, choice), fontsize=7, color="#444444")
+        figure.supxlabel(choice.effort(choice.piece(name)), fontsize=7, color="#444444")
     return figure
-
-
-def effort(name: str, choice: Choice) -> str:
-    """One line that says with what budget a figure was made."""
-    piece, budget = choice.piece(name), choice.budget
-    parts = []
-    for dataset in choice.datasets_of(piece):
-        fit = choice.fits(piece, piece.rows[0], dataset)[0][0]
-        rows = fit.rows or KNOWN[dataset].rows
-        seeds = len(choice.fits(piece, piece.rows[0], dataset)[0])
-        parts.append(
-            f"{KNOWN[dataset].title}: {fit.epochs:,} epochs, {rows:,} rows, "
-            f"{seeds} seed{'s' if seeds > 1 else ''}"
-        )
-    return f"budget {budget.name}; " + "; ".join(parts)
 
 
 def panels(name: str, choice: Choice, shelf: Shelf) -> list[tuple[str, str, Arrays | None]]:

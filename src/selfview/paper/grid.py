@@ -196,7 +196,7 @@ TITLES = {
     "fig3": "Entropy of the targets over the temperature",
     "fig4": "t-SNE of ours and AAE on FSDD, by digit and by speaker",
     "fig5": "The number of prototypes k",
-    "fig6": "The length epsilon of a view",
+    "fig6": "The length epsilon of an adversarial step",
     "fig7": "t-SNE of 20news at constant temperatures and the adaptive one",
 }
 
@@ -260,6 +260,6 @@ def fit_of(piece: Piece, variant: Variant, dataset: str, seed: int, budget: Budg
     if method.learned:
         timed = piece.name == "table1"
         epochs = effort.epochs if timed else budget.epochs(dataset, variant.method)
-        epochs *= budget.constant_factor if piece.name == "fig7" else 1
+        epochs *= budget.longer.get((piece.name, dataset), 1)
     rows = None if effort.rows is None or effort.rows >= subject.rows else effort.rows
     return Fit(dataset, variant.method, tuple(sorted(settings.items())), seed, epochs, rows)

@@ -76,8 +76,11 @@ def _efforts(choice: Choice) -> list[str]:
         lines.append(
             f"    {method}: {share:g} of the epochs, because its epoch costs many times more"
         )
-    if budget.normed:
-        lines.append(f"    autoencoders: with batch norm only on {', '.join(budget.normed)}")
+    for (piece, dataset), factor in budget.longer.items():
+        if choice.datasets is None or dataset in choice.datasets:
+            lines.append(f"    {piece}: {factor} times the epochs on {dataset}")
+    if budget.only_normed:
+        lines.append(f"    autoencoders: with batch norm only on {', '.join(budget.only_normed)}")
     if budget.fit_rows is not None:
         lines.append(f"    lle, isomap: fitted to {budget.fit_rows:,} rows where there are more")
     return lines

@@ -88,7 +88,7 @@ def render(
         title = f"{name}: {piece.title} (budget {choice.budget.name})"
         if piece.arrays is None:
             table = tables[name] = tabulate(name, choice, shelf)
-            lines = [*formats.notes(table), *gaps(name, choice, shelf)]
+            lines = [choice.effort(piece), *formats.notes(table), *gaps(name, choice, shelf)]
             page.shown.append((title, table, lines))
             _write_table(page, folder, table, kinds)
         else:
@@ -177,7 +177,8 @@ def document(
         lines = gaps(name, choice, shelf)
         if name in tables:
             parts.append(formats.markdown(tables[name]).rstrip())
-            lines = [*formats.notes(tables[name]), *lines]
+            effort = choice.effort(choice.piece(name))
+            lines = [effort, *formats.notes(tables[name]), *lines]
         if lines:
             parts.append("\n".join(f"- {line}" for line in lines))
     parts += ["## Where the numbers come from", *_origin(names, choice, shelf)]
@@ -204,8 +205,10 @@ def _efforts(choice: Choice) -> str:
         text += (
             f"\n\n{method.upper()} gets {share:g} of the epochs: its epoch costs many times more."
         )
-    if budget.normed:
-        titles = ", ".join(KNOWN[name].title for name in budget.normed)
+    for (piece, dataset), factor in budget.longer.items():
+        text += f"\n\n{_label(piece)} gets {factor} times the epochs on {KNOWN[dataset].title}."
+    if budget.only_normed:
+        titles = ", ".join(KNOWN[name].title for name in budget.only_normed)
         text += (
             "\n\nAutoencoders are trained with and without batch norm, and the better one counts, "
             f"as in the paper; on {titles} with batch norm only."

@@ -63,11 +63,27 @@ class Choice:
     def fits(self, piece: Piece, row: Row, dataset: str) -> list[list[Fit]]:
         """The fits of a cell: for every variant of its row one for every seed."""
         seeds = seeds_of(piece, dataset, self.budget, self.seeds)
-        variants = row.variants[:1] if dataset in self.budget.normed else row.variants
+        variants = row.variants[:1] if dataset in self.budget.only_normed else row.variants
         return [
             [fit_of(piece, variant, dataset, seed, self.budget) for seed in seeds]
             for variant in variants
         ]
+
+    def effort(self, piece: Piece) -> str:
+        """One line that says what was spent on a table or figure."""
+        parts = []
+        for dataset in self.datasets_of(piece):
+            runs = [r for row in self.rows(piece) for r in self.fits(piece, row, dataset)]
+            if not runs:
+                continue
+            epochs = max(fit.epochs or 0 for fits in runs for fit in fits)
+            rows = runs[0][0].rows or KNOWN[dataset].rows
+            seeds = len(runs[0])
+            parts.append(
+                f"{KNOWN[dataset].title}: {epochs:,} epochs, {rows:,} rows, "
+                f"{seeds} seed{'s' if seeds > 1 else ''}"
+            )
+        return f"budget {self.budget.name}; " + "; ".join(parts)
 
 
 @dataclass(frozen=True)
