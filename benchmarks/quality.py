@@ -197,8 +197,9 @@ def show(options: argparse.Namespace) -> None:
         print(f"\n{name}{'':<{28 - len(name)}} linear, free  k-means ACC / NMI / ARI")
         for contender in sorted(contenders, key=list(CONTENDERS).index):
             print(line(contender, contenders[contender]))
-    if table:
-        draw(table, options.records.with_suffix(".png"))
+    drawn = {name: contenders for name, contenders in table.items() if "selfview" in contenders}
+    if drawn:
+        draw(drawn, options.records.with_suffix(".png"))
 
 
 def draw(table: dict[str, dict[str, list[dict[str, Any]]]], path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import shlex
 import signal
 import subprocess
@@ -14,8 +15,9 @@ import torch
 from safetensors.torch import load_file
 from sklearn.base import clone
 
-from selfview import SelfView
+from selfview import InputError, SelfView
 from selfview.cli import main
+from selfview.cli.fit import CHOICES
 from selfview.forecast import duration, forecast
 
 
@@ -49,6 +51,14 @@ def table(tmp_path, blobs):
 def same_weights(one, other):
     a, b = (load_file(run / "model.safetensors") for run in (one, other))
     return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_the_words_of_an_option_are_those_that_the_estimator_takes(name, blobs):
+    with pytest.raises(InputError) as refusal:
+        SelfView(**{name: "nonsense"}).fit(blobs[0])
+    listed = str(refusal.value).partition("one of ")[2].partition(";")[0].partition(", got")[0]
+    assert sorted(re.findall("'(.+?)'", listed)) == sorted(CHOICES[name])
 
 
 def test_a_run_repeats_bit_for_bit_from_its_config(call, table, tmp_path, monkeypatch):

@@ -11,12 +11,23 @@ from selfview.cli.options import given, number_or_word
 if TYPE_CHECKING:
     from selfview.cli.fitting import Plan
 
-ENCODERS = ("auto", "mlp", "cnn", "small-cnn", "dense-cnn")  # as in networks.py, without its torch
 MODEL, TRAINING, FILES, RUN = "Model", "Training", "How files are read", "Run"
+# Words that SelfView takes, here again because asking it would import torch.
+CHOICES = {
+    "encoder": ("auto", "mlp", "cnn", "small-cnn", "dense-cnn"),
+    "batch_norm": ("both", "encoder", "head", "none"),
+    "recipe": ("selfview", "paper"),
+    "views": ("adversarial", "random", "random+adversarial", "none"),
+    "schedule": ("auto", "cosine", "drop"),
+    "precision": ("auto", "float32", "bfloat16"),
+}
 
 
-def _word(help: str, panel: str, *choices: str) -> Any:
-    return typer.Option(help=help, rich_help_panel=panel, autocompletion=complete.words(*choices))
+def _word(name: str, about: str, panel: str) -> Any:
+    *first, last = CHOICES[name]
+    help = f"{about}: {', '.join(first)} or {last}."
+    words = complete.words(*first, last)
+    return typer.Option(help=help, rich_help_panel=panel, autocompletion=words)
 
 
 def _value(help: str, panel: str, **more: Any) -> Any:
@@ -53,25 +64,12 @@ def fit(
     ] = False,
     components: Annotated[int | None, _value("Length of the embedding.", MODEL)] = None,
     prototypes: Annotated[int | None, _value("Number of prototypes k.", MODEL)] = None,
-    encoder: Annotated[
-        str | None,
-        _word("auto, mlp, cnn, small-cnn or dense-cnn.", MODEL, *ENCODERS),
-    ] = None,
-    batch_norm: Annotated[
-        str | None,
-        _word("both, encoder, head or none.", MODEL, "both", "encoder", "head", "none"),
-    ] = None,
+    encoder: Annotated[str | None, _word("encoder", "Kind of network", MODEL)] = None,
+    batch_norm: Annotated[str | None, _word("batch_norm", "Where batch norm stands", MODEL)] = None,
     recipe: Annotated[
-        str | None,
-        _word("Where values not given come from: selfview or paper.", MODEL, "selfview", "paper"),
+        str | None, _word("recipe", "Where values not given come from", MODEL)
     ] = None,
-    views: Annotated[
-        str | None,
-        _word(
-            "adversarial, random, random+adversarial or none.",
-            *(MODEL, "adversarial", "random", "random+adversarial", "none"),
-        ),
-    ] = None,
+    views: Annotated[str | None, _word("views", "How rows are changed", MODEL)] = None,
     epsilon: Annotated[str | None, _value('Length of adversarial steps, or "auto".', MODEL)] = None,
     neighbours: Annotated[
         str | None, _value('Nearest rows to draw second views from, 0 or "auto".', MODEL)
@@ -96,15 +94,14 @@ def fit(
         str | None, _value('Of Adam, at its highest, or "auto".', TRAINING)
     ] = None,
     schedule: Annotated[
-        str | None,
-        _word("Of the learning rate: cosine or drop.", TRAINING, "cosine", "drop", "auto"),
+        str | None, _word("schedule", "How the learning rate goes", TRAINING)
     ] = None,
-    precision: Annotated[
-        str | None,
-        _word("auto, float32 or bfloat16.", TRAINING, "auto", "float32", "bfloat16"),
-    ] = None,
+    precision: Annotated[str | None, _word("precision", "Of training", TRAINING)] = None,
     device: Annotated[
-        str | None, _word("auto, cpu, cuda ...", TRAINING, "auto", "cpu", "cuda")
+        str | None,
+        _value(
+            "auto, cpu, cuda ...", TRAINING, autocompletion=complete.words("auto", "cpu", "cuda")
+        ),
     ] = None,
     seed: Annotated[
         int | None, _value("Random seed; 0 if not given.", TRAINING, min=0, max=2**32 - 1)
