@@ -5,15 +5,17 @@ import io
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import pytest
+from rich.console import Console
 
 from selfview.paper import formats
 from selfview.paper.figures import crossing
 from selfview.paper.grid import TITLES
-from selfview.paper.page import render
-from selfview.paper.plan import names_of
-from selfview.paper.records import read_shelf
+from selfview.paper.page import gaps, render
+from selfview.paper.plan import jobs_of, names_of
+from selfview.paper.records import append, read_shelf
 from selfview.paper.results import tabulate
 
 ALL = ("txt", "md", "csv", "tex", "png", "svg")
@@ -62,16 +64,59 @@ assert "torch" not in sys.modules
 def test_renders_are_the_same_every_time(full_folder):
     folder, choice = full_folder
     names = names_of("table2,fig3,fig5")
-    render(names, choice, folder, ALL, whole=True)
+    render(names, choice, folder, ALL, whole=True).write()
     first = contents(folder)
-    render(names, choice, folder, ALL, whole=True)
+    render(names, choice, folder, ALL, whole=True).write()
     assert contents(folder) == first
+
+
+def test_less_than_all_leaves_the_files_of_all_as_they_are(full_folder):
+    folder, choice = full_folder
+    names, kinds = names_of("table2,fig4"), ("md", "png")
+    render(names, choice, folder, kinds, whole=True).write()
+    before = contents(folder)
+    for narrow in ({"methods": ["pca"]}, {"datasets": ["msi"]}, {"seeds": [0]}):
+        less = replace(choice, **narrow)
+        assert render(names, less, folder, kinds, whole=True).write()
+        assert (folder / "narrowed" / "README.md").is_file()
+    now = contents(folder)
+    assert {name: now[name] for name in before} == before
+
+
+def test_a_failed_run_of_a_figure_is_told(full_folder):
+    folder, choice = full_folder
+    shelf = read_shelf(folder)
+    (job,) = [j for j in jobs_of(["fig4"], choice) if j.fit.method == "aae"]
+    known = shelf.records[job.fit.key]
+    append(folder, replace(known, error="ran out of patience", scores={}))
+    (line,) = gaps("fig4", choice, read_shelf(folder))
+    assert line.startswith("failed: fsdd aae")
+    assert line.endswith("ran out of patience")
+
+
+@pytest.mark.parametrize("change", [dict(resolved={}), dict(provenance={"machine": {"flags": 5}})])
+def test_records_that_lack_something_are_still_rendered(full_folder, change):
+    folder, choice = full_folder
+    for record in read_shelf(folder).records.values():
+        append(folder, replace(record, **change))
+    page = render(names_of("table1,fig6"), choice, folder, ("md", "png"), whole=True)
+    assert page.files["README.md"]
+
+
+def test_a_terminal_gets_every_number_whole(full_folder, monkeypatch):
+    folder, choice = full_folder
+    page = render(["table4"], choice, folder, ())
+    file = io.StringIO()
+    terminal = Console(file=file, force_terminal=True, width=100)
+    monkeypatch.setattr("rich.console.Console", lambda: terminal)
+    page.show()
+    assert "…" not in file.getvalue()
 
 
 def test_own_words_stand_in_the_page_as_they_are(full_folder):
     folder, choice = full_folder
     (folder / "reading.md").write_text("Why we *think* so: ünïcode.\n", encoding="utf-8")
-    render(["table5"], choice, folder, ("md",), whole=True)
+    render(["table5"], choice, folder, ("md",), whole=True).write()
     assert "Why we *think* so: ünïcode." in (folder / "README.md").read_text(encoding="utf-8")
 
 
@@ -106,10 +151,11 @@ def test_the_papers_numbers_stand_beside_ours(full_folder):
 def test_an_empty_folder_renders_with_commands_and_no_figures(full_folder, tmp_path):
     _, choice = full_folder
     page = render(names_of("all"), choice, tmp_path / "empty", ALL, whole=True)
-    assert not list((tmp_path / "empty").glob("figures/*"))
-    text = (tmp_path / "empty" / "README.md").read_text()
+    assert not any(content for name, content in page.files.items() if "figures" in name)
+    text = page.files["README.md"].decode()
     assert "Nothing can be said yet" in text
-    assert "selfview paper run table5 --datasets fsdd --budget smoke" in text
+    out = tmp_path / "empty"
+    assert f"selfview paper run table5 --budget smoke --out {out} --datasets fsdd" in text
     assert page.problems == ()
 
 

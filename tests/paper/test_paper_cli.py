@@ -51,4 +51,16 @@ def test_from_nothing_to_a_table(tmp_path):
     assert "2 done now, 2 before" in rest.output
     shown = paper("show", "table6", *narrow)
     assert "missing" not in shown.output
-    assert (tmp_path / "out" / "tables" / "table6.md").is_file()
+    assert (tmp_path / "out" / "narrowed" / "tables" / "table6.md").is_file()
+
+
+def test_a_shard_with_nothing_to_do_ends_well(tmp_path):
+    narrow = ["--datasets", "digits", "--budget", "smoke", "--out", str(tmp_path), "--shard", "9/9"]
+    assert paper("run", "table6", *narrow).exit_code == 0
+
+
+def test_without_records_nothing_is_written(tmp_path):
+    done = paper("show", "all", "--out", str(tmp_path / "typo"))
+    assert done.exit_code == 1
+    assert "no records" in done.output
+    assert not (tmp_path / "typo").exists()

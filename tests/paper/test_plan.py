@@ -1,10 +1,13 @@
 """Grids, budgets and shards."""
 
+from dataclasses import replace
+
 import pytest
 
 from selfview.errors import InputError
 from selfview.paper.budgets import BUDGETS, LAPTOP, PAPER, SMOKE
 from selfview.paper.grid import TITLES
+from selfview.paper.methods import METHODS
 from selfview.paper.plan import Choice, jobs_of, names_of, parse_seeds, parse_shard, shard
 
 
@@ -32,6 +35,22 @@ def test_tables_share_the_runs_that_are_the_same(budget):
     assert key_of("table2", "Ours (our default)", "fsdd", choice) != main
 
 
+def test_a_method_whose_results_change_gets_new_keys(monkeypatch):
+    before = {job.fit.method: job.fit.key for job in jobs_of(["table2"], Choice(SMOKE, ["fsdd"]))}
+    monkeypatch.setitem(METHODS, "pca", replace(METHODS["pca"], version=2))
+    after = {job.fit.method: job.fit.key for job in jobs_of(["table2"], Choice(SMOKE, ["fsdd"]))}
+    assert {method for method in before if before[method] != after[method]} == {"pca"}
+
+
+def test_the_options_of_a_choice_make_it_again():
+    choice = Choice(SMOKE, ["fsdd"], ["pca", "ae"], [2])
+    assert choice.options() == " --methods pca,ae --seeds 2,"
+    assert parse_seeds("2,") == [2]
+    assert choice.narrowed
+    assert not Choice(SMOKE).narrowed
+    assert Choice(SMOKE).options() == ""
+
+
 def test_a_longer_table_says_so():
     choice = Choice(LAPTOP, datasets=["fsdd"])
     assert "FSDD: 160 epochs, 3,000 rows, 3 seeds" in choice.effort(choice.piece("table5"))
@@ -51,10 +70,12 @@ def test_the_paper_budget_is_the_papers():
     assert {fit.seed for fit in fits} == {0, 1, 2, 3, 4}
     assert {fit.rows for fit in fits} == {None}
     assert {job.fit.epochs for job in jobs_of(["fig7"], Choice(PAPER))} == {10_000}
+    learned = [fit for fit in fits if fit.method in ("ae", "cpc")]
+    assert {dict(fit.settings)["recipe"] for fit in learned} == {"paper"}
     epsilons = {
         f.dataset: dict(f.settings)["epsilon"]
         for f in fits
-        if dict(f.settings).get("recipe") == "paper"
+        if f.method == "selfview" and dict(f.settings).get("recipe") == "paper"
     }
     assert epsilons == {
         "fsdd": 5.0,

@@ -68,7 +68,8 @@ def test_nothing_on_record_gives_the_command_that_fills_it(tmp_path, full_folder
     _, choice = full_folder
     shelf = read_shelf(tmp_path / "empty")
     (line,) = gaps("fig3", choice, shelf)
-    assert line.endswith("selfview paper run fig3 --datasets fsdd --budget smoke")
+    where = f"--out {tmp_path / 'empty'} --datasets fsdd"
+    assert line.endswith(f"selfview paper run fig3 --budget smoke {where}")
     table = tabulate("table5", choice, shelf)
     assert all(cell.mean is None for cells in table.cells for cell in cells)
 
@@ -85,6 +86,16 @@ def test_arrays_of_another_kind_count_as_missing(full_folder):
     folder, choice = full_folder
     for path in (folder / "arrays").glob("*-layout.npz"):
         np.savez(path, points=np.zeros(3))
+    assert len(gaps("fig4", choice, read_shelf(folder))) == 1
+
+
+@pytest.mark.parametrize("n", [0, 59])
+def test_arrays_that_do_not_fit_together_count_as_missing(full_folder, n):
+    folder, choice = full_folder
+    for path in (folder / "arrays").glob("*-layout.npz"):
+        with np.load(path) as stored:
+            arrays = dict(stored)
+        np.savez(path, **{**arrays, "labels": arrays["labels"][:n]})
     assert len(gaps("fig4", choice, read_shelf(folder))) == 1
 
 

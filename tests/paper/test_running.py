@@ -1,6 +1,9 @@
 """Running a grid: only what is missing, nothing trained twice, failures on record."""
 
+import contextlib
 import json
+import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ from selfview.errors import DownloadError
 from selfview.paper import measuring, metrics, running, training
 from selfview.paper.budgets import SMOKE
 from selfview.paper.plan import Choice, jobs_of, missing
-from selfview.paper.records import RECORDS, read_shelf
+from selfview.paper.records import RECORDS, RecordError, read_shelf
 from selfview.paper.running import run
 
 EVERYTHING = ("fit", "scores", "data", "parameters", "resolved", "history", "health", "provenance")
@@ -148,6 +151,61 @@ def test_a_failure_is_a_record_and_is_tried_again(folders, monkeypatch):
     errors = {record.error for record in read_shelf(folders[0]).records.values()}
     assert errors == {"MemoryError: too large"}
     assert run(jobs(count=2), *folders, budget="smoke").done == 2
+
+
+def test_a_failure_leaves_a_good_record_as_it_was(folders, monkeypatch):
+    run(jobs(count=1), *folders, budget="smoke")
+    (known,) = read_shelf(folders[0]).records.values()
+    shutil.rmtree(folders[1])
+
+    def fail(*_):
+        raise MemoryError("too large")
+
+    monkeypatch.setattr(training, "train", fail)
+    more = [replace(job, measures=(*job.measures, "clustering")) for job in jobs(count=1)]
+    said = []
+    assert run(more, *folders, budget="smoke", say=said.append).failed == 1
+    assert read_shelf(folders[0]).records[known.key] == known
+    assert any("trained again" in line for line in said)
+
+
+@pytest.mark.parametrize("lost", [training.LOGITS, "history"])
+def test_a_work_folder_that_lacks_a_part_is_made_again(folders, lost):
+    (job,) = jobs(count=1)
+    run([job], *folders, budget="smoke")
+    folder = folders[1] / job.fit.key
+    if lost == training.LOGITS:
+        (folder / lost).unlink()
+    else:
+        about = json.loads((folder / training.ABOUT).read_text())
+        del about[lost]
+        (folder / training.ABOUT).write_text(json.dumps(about))
+    assert training.trained(folder, job.fit) is None
+    more = [replace(job, measures=(*job.measures, "clustering"))]
+    assert run(more, *folders, budget="smoke").done == 1
+    assert training.trained(folder, job.fit) is not None
+
+
+def test_a_run_is_tried_again_at_the_end_if_another_process_had_it(folders):
+    first, second = jobs(count=2)
+    with contextlib.ExitStack() as held:
+        held.enter_context(training.claimed(folders[1] / first.fit.key))
+        said = []
+
+        def say(line):
+            said.append(line)
+            if second.fit.describe() in line:
+                held.close()
+
+        outcome = run([first, second], *folders, budget="smoke", say=say)
+    assert (outcome.done, outcome.busy) == (2, 0)
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_training(folders, no_training):
+    no_training()
+    folders[0].write_text("a file")
+    with pytest.raises(RecordError, match="can't be written"):
+        run(jobs(count=1), *folders, budget="smoke")
 
 
 def test_a_failed_measure_keeps_the_training_and_the_other_measures(folders, monkeypatch):

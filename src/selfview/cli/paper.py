@@ -78,9 +78,10 @@ def run(
     choice = _choice(budget, datasets, methods, seeds)
     names = _checked(names_of, what)
     folder = _folder(out, budget)
-    jobs = part_of(_checked(jobs_of, names, choice), number, count)
-    if not jobs:
+    every = _checked(jobs_of, names, choice)
+    if not every:
         raise typer.BadParameter("no run of WHAT is on these datasets and of these methods")
+    jobs = part_of(every, number, count)
 
     def say(line: str) -> None:
         typer.echo(line, err=True)
@@ -114,12 +115,14 @@ def show(
 ) -> None:
     """Render tables and figures from the records, beside the paper's numbers. Trains nothing.
 
-    Files go to the folder of the records; 'all' also writes its README.md.
+    Files go to the folder of the records; 'all' also writes its README.md. With --datasets,
+    --methods or --seeds they go to its subfolder narrowed, and leave the others as they are.
 
     Example: selfview paper show table2 --budget laptop
     """
     from selfview.paper.page import render
     from selfview.paper.plan import names_of
+    from selfview.paper.records import RECORDS
 
     choice = _choice(budget, datasets, methods, seeds)
     kinds = [kind.strip() for kind in formats.split(",") if kind.strip()]
@@ -134,7 +137,10 @@ def show(
     for problem in page.problems:
         typer.echo(f"selfview: {problem}", err=True)
     page.show()
-    typer.echo(f"{len(page.files)} files are in {folder}", err=True)
+    if not (folder / RECORDS).is_file():
+        typer.echo(f"selfview: there are no records in {folder}; nothing is written", err=True)
+        raise typer.Exit(1)
+    typer.echo(f"{page.write()} files are in {page.folder}", err=True)
 
 
 def _choice(budget: str, datasets: str | None, methods: str | None, seeds: str | None) -> "Choice":
@@ -153,8 +159,9 @@ def _names(text: str | None) -> list[str] | None:
 
 
 def _folder(out: Path | None, budget: str) -> Path:
-    """Where records are: what is committed is of the laptop's budget."""
-    return out or Path("results" if budget == "laptop" else f"runs/{budget}")
+    from selfview.paper.records import home_of
+
+    return out or home_of(budget)
 
 
 def _checked(function: Any, *arguments: Any) -> Any:

@@ -45,4 +45,17 @@ def read_arrays(path: Path, measure: str) -> Arrays | None:
     except (zipfile.BadZipFile, zlib.error, NotImplementedError):
         return None
     whole = all(name in arrays and arrays[name].ndim == n for name, n in NEEDED[measure].items())
-    return arrays if whole else None
+    return arrays if whole and _fit_together(arrays, measure) else None
+
+
+def _fit_together(arrays: Arrays, measure: str) -> bool:
+    shape = {name: array.shape for name, array in arrays.items()}
+    if measure == "layout":
+        n = len(arrays["labels"])
+        further = [size for name, size in shape.items() if name.startswith("further.")]
+        return n > 0 and shape["points"] == (n, 2) and all(size == (n,) for size in further)
+    return (
+        shape["temperatures"] == shape["target_entropies"]
+        and shape["targets"] == shape["shown"] + shape["prediction"]
+        and 0 not in shape["temperatures"] + shape["targets"]
+    )

@@ -4,6 +4,7 @@ Colours are Paul Tol's, told apart by colour-blind readers; in grey, markers, li
 numbers beside the points do it.
 """
 
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,7 @@ COLOURS = (
     *("#DDCC77", "#44AA99", "#AA4499", "#999933", "#000000"),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
-LINES = ("-", "--", "-.", ":")
+LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 POINTS = (5.0, 24.0)  # smallest and largest area of a point of a scatter
 PROTOTYPES_SHOWN = 20  # of figure 2
 
@@ -44,7 +45,8 @@ def draw(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
     """A figure, or None if nothing of it is on record."""
     figure = FIGURES[name](name, choice, shelf)
     if figure is not None:
-        figure.supxlabel(choice.effort(choice.piece(name)), fontsize=7, color="#444444")
+        effort = textwrap.fill(choice.effort(choice.piece(name)), int(15 * figure.get_figwidth()))
+        figure.suptitle(effort, fontsize=7, color="#444444")
     return figure
 
 
@@ -74,9 +76,9 @@ def _prediction(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
         order = np.argsort(arrays["prediction"])[::-1][:PROTOTYPES_SHOWN]
         places = np.arange(1, len(order) + 1)
         p = arrays["prediction"][order]
-        axes.bar(places, p, color="#BBBBBB", edgecolor="black", label="prediction p")
+        axes.bar(places, p, color="#EEEEEE", edgecolor="black", label="prediction p")
         for i, (value, target) in enumerate(zip(arrays["shown"], arrays["targets"], strict=True)):
-            style = {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": LINES[i % 4]}
+            style = {"color": COLOURS[i], "marker": MARKERS[i], "linestyle": LINES[i % len(LINES)]}
             label = f"target q, temperature {value:g}"
             axes.plot(places, target[order], label=label, markersize=5, **style)
         axes.set(
@@ -143,15 +145,17 @@ def _by_digit_and_speaker(name: str, choice: Choice, shelf: Shelf) -> Figure | N
             for row in range(2):
                 _absent(axes[row, column], titles)
             continue
-        _scatter(axes[0, column], arrays["points"], *_labels(arrays), f"{titles}: by label")
-        further = "further.speaker" if "further.speaker" in arrays else None
-        if further is None:
+        points, (codes, classes) = arrays["points"], _labels(arrays)
+        if "further.speaker" not in arrays:
+            _scatter(axes[0, column], points, codes, classes, f"{titles}: by label")
             _absent(axes[1, column], f"{titles}: no speakers")
             continue
-        names, codes = np.unique(arrays[further], return_inverse=True)
-        _scatter(axes[1, column], arrays["points"], codes, names, f"{titles}: by speaker")
+        names, speakers = np.unique(arrays["further.speaker"], return_inverse=True)
+        # A digit of a speaker is a group of its own, and gets its number.
+        _scatter(axes[0, column], points, codes, classes, f"{titles}: by label", speakers)
+        _scatter(axes[1, column], points, speakers, names, f"{titles}: by speaker", codes)
     for row in axes:
-        _legend(row[0], len(drawn))
+        _legend(row[0])
     return figure
 
 
@@ -174,7 +178,8 @@ def _by_temperature(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
     handles: tuple[Any, Any] = next(
         (h for p in axes.flat if (h := p.get_legend_handles_labels())[0]), ([], [])
     )
-    figure.legend(*handles, loc="outside lower center", ncols=4, fontsize=7, frameon=False)
+    place = {"loc": "outside lower center", "ncols": 4}
+    figure.legend(*handles, **place, fontsize=7, frameon=False, markerscale=2.5)
     return figure
 
 
@@ -185,8 +190,13 @@ def _labels(arrays: Arrays) -> tuple[Any, Any]:
     return codes, classes
 
 
-def _scatter(axes: Any, points: Any, codes: Any, names: Any, title: str) -> None:
-    """Points by class: a colour and a marker each, and its number in the middle of its points."""
+def _scatter(
+    axes: Any, points: Any, codes: Any, names: Any, title: str, within: Any = None
+) -> None:
+    """Points by class: a colour and a marker each, and its number in the middle of its points.
+
+    With `within`, other classes, in the middle of its points of each of these.
+    """
     size = float(np.clip(9000 / max(1, len(points)), *POINTS))
     for code in range(len(names)):
         group = points[codes == code]
@@ -204,20 +214,21 @@ def _scatter(axes: Any, points: Any, codes: Any, names: Any, title: str) -> None
             label=label,
             rasterized=True,
         )
-        middle = np.median(group, axis=0)
-        nearest = group[np.argmin(((group - middle) ** 2).sum(1))]
-        box = {
-            "boxstyle": "circle,pad=0.12",
-            "facecolor": "white",
-            "edgecolor": colour,
-            "alpha": 0.85,
-        }
-        axes.annotate(str(code), nearest, ha="center", va="center", fontsize=8, bbox=box)
+        parts = [group]
+        if within is not None:
+            others = within[codes == code]
+            parts = [group[others == other] for other in np.unique(others)]
+        box = {"boxstyle": "circle,pad=0.12", "facecolor": "white", "edgecolor": colour}
+        for part in parts:
+            middle = np.median(part, axis=0)
+            nearest = part[np.argmin(((part - middle) ** 2).sum(1))]
+            style = {"fontsize": 8 if within is None else 6, "bbox": {**box, "alpha": 0.85}}
+            axes.annotate(str(code), nearest, ha="center", va="center", **style)
     axes.set(title=title, xticks=[], yticks=[])
     axes.set_box_aspect(1)
 
 
-def _legend(axes: Any, columns: int) -> None:
+def _legend(axes: Any) -> None:
     if axes.get_legend_handles_labels()[0]:
         axes.legend(
             loc="upper left",
@@ -225,7 +236,7 @@ def _legend(axes: Any, columns: int) -> None:
             ncols=5,
             fontsize=7,
             frameon=False,
-            markerscale=1.6 if columns else 1.0,
+            markerscale=2.0,
         )
 
 
@@ -250,16 +261,26 @@ def _sweep(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
         axes = figure.add_subplot(1, len(groups), number + 1)
         for j in columns:
             _sweep_line(axes, table, j, name)
-        what = "number of prototypes k" if name == "fig5" else "epsilon, length of a view"
+        what = "number of prototypes k" if name == "fig5" else "epsilon, length of a step"
         axes.set(xlabel=what + (" (text)" if text else ""), ylabel=METRICS[metric].title)
         if name == "fig5":
             axes.set_xscale("log")
-            ticks = [int(row.title) for row in table.rows]
+            ticks = _apart([int(row.title) for row in table.rows])
             axes.set_xticks(ticks, [str(tick) for tick in ticks], minor=False)
             axes.minorticks_off()
         axes.margins(y=0.25)
-        axes.legend(frameon=False)
+        if axes.get_legend_handles_labels()[0]:
+            axes.legend(frameon=False)
     return figure
+
+
+def _apart(numbers: list[int]) -> list[int]:
+    """Those of ascending numbers whose labels don't touch on a logarithmic axis."""
+    kept: list[int] = []
+    for number in numbers:
+        if not kept or number >= 1.4 * kept[-1]:
+            kept.append(number)
+    return kept
 
 
 def _sweep_line(axes: Any, table: Table, j: int, name: str) -> None:
@@ -269,8 +290,10 @@ def _sweep_line(axes: Any, table: Table, j: int, name: str) -> None:
         x = float(row.title) if name == "fig5" else cell.epsilon
         if cell.mean is not None and x is not None:
             points.append((x, cell.mean, cell.deviation or 0.0))
+    if not points:
+        return
     x, y, spread = np.array(sorted(points)).T
-    style = {"color": COLOURS[j % 10], "marker": MARKERS[j], "linestyle": LINES[j % 4]}
+    style = {"color": COLOURS[j % 10], "marker": MARKERS[j], "linestyle": LINES[j % len(LINES)]}
     title = KNOWN[table.columns[j].dataset].title
     axes.errorbar(x, y, yerr=spread if spread.any() else None, capsize=3, label=title, **style)
 

@@ -21,7 +21,8 @@ CSV_COLUMNS = (
 LEGEND = (
     "A cell is ours | the paper's: mean ± standard deviation over seeds (none for one seed). "
     "①②③: the best three of a column, in the paper yellow, grey and bronze; its own marks stand "
-    "beside its numbers. ≠: clearly on the other side of a method than in the paper."
+    "beside its numbers. ≠: another place than in the paper among the methods that both have, and "
+    "clearly on the other side of one of them."
 )
 
 
@@ -154,7 +155,7 @@ def _escaped(text: str) -> str:
 
 
 def notes(table: Table) -> list[str]:
-    """Lines below a table: variants shown, ranks that differ, failures, what is missing."""
+    """Lines below a table: failures, ranks that differ, numbers that are out of date."""
     lines = []
     for i, row in enumerate(table.rows):
         errors = dict.fromkeys(e for cell in table.cells[i] for e in cell.errors)
@@ -167,7 +168,8 @@ def notes(table: Table) -> list[str]:
         ]
         if wrong:
             title = f"{KNOWN[column.dataset].title}, {METRICS[column.metric].title}"
-            lines.append(f"≠ {title}: {', '.join(wrong)}")
+            count = sum(cell.rank is not None for cell in table.column(j))
+            lines.append(f"≠ {title}, among {count} methods: {', '.join(wrong)}")
     if any(cell.outdated for cells in table.cells for cell in cells):
         lines.append("some numbers are of an older version of their measure: run again")
     return lines

@@ -32,8 +32,10 @@ class Fit:
 
     @property
     def key(self) -> str:
-        """A name for exactly these settings."""
-        content = json.dumps([FORMAT, asdict(self)], sort_keys=True)
+        """A name for exactly these settings of this version of the method."""
+        version = METHODS[self.method].version
+        about = [FORMAT, asdict(self), *([version] if version > 1 else [])]
+        content = json.dumps(about, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
 
     def describe(self) -> str:
@@ -231,10 +233,10 @@ def seeds_of(
     """Seeds of a piece on a dataset: those asked for, or the budget's."""
     if not piece.default_seeds:
         return (seeds[0],) if seeds else (0,)
-    if piece.name == "table1":
-        return range(budget.timing.seeds)
     if seeds is not None:
         return seeds
+    if piece.name == "table1":
+        return range(budget.timing.seeds)
     sweep = piece.name in ("fig5", "fig6")
     return range(budget.sweep_seeds if sweep else budget.effort(dataset).seeds)
 
@@ -252,6 +254,8 @@ def fit_of(piece: Piece, variant: Variant, dataset: str, seed: int, budget: Budg
             if choice is None
             else subject.sweep[min(int(choice), len(subject.sweep) - 1)]
         )
+    if method.learned and variant.method != "selfview" and budget.baselines != "selfview":
+        settings["recipe"] = budget.baselines
     if subject.images and variant.method in AUTOENCODERS:
         settings["encoder"] = "cnn"  # the paper's, as its own recipe takes
     if method.sampled and (sample := budget.sample_rows(dataset, subject.rows)) is not None:
@@ -260,6 +264,7 @@ def fit_of(piece: Piece, variant: Variant, dataset: str, seed: int, budget: Budg
     if method.learned:
         timed = piece.name == "table1"
         epochs = effort.epochs if timed else budget.epochs(dataset, variant.method)
-        epochs *= budget.longer.get((piece.name, dataset), 1)
+        if (piece.name, dataset) in budget.longer:
+            epochs *= budget.longer[piece.name, dataset].factor
     rows = None if effort.rows is None or effort.rows >= subject.rows else effort.rows
     return Fit(dataset, variant.method, tuple(sorted(settings.items())), seed, epochs, rows)

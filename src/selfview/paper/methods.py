@@ -14,6 +14,7 @@ class Method:
     learned: bool = False  # by gradient steps: takes epochs, checkpoint, verbose
     sampled: bool = False  # takes fit_rows
     share: float = 0.0  # of a step of our method, in time
+    version: int = 1  # to be raised when its results change: records of before no longer count
 
     def make(self, **settings: Any) -> Any:
         """An unfitted estimator."""

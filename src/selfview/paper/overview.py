@@ -76,9 +76,9 @@ def _efforts(choice: Choice) -> list[str]:
         lines.append(
             f"    {method}: {share:g} of the epochs, because its epoch costs many times more"
         )
-    for (piece, dataset), factor in budget.longer.items():
+    for (piece, dataset), longer in budget.longer.items():
         if choice.datasets is None or dataset in choice.datasets:
-            lines.append(f"    {piece}: {factor} times the epochs on {dataset}")
+            lines.append(f"    {piece}: {longer.factor} times the epochs on {dataset}")
     if budget.only_normed:
         lines.append(f"    autoencoders: with batch norm only on {', '.join(budget.only_normed)}")
     if budget.fit_rows is not None:

@@ -44,6 +44,20 @@ class Choice:
         if self.datasets == [] or self.methods == []:
             raise InputError("name at least one dataset or method, or leave the option out")
 
+    @property
+    def narrowed(self) -> bool:
+        """Is it less than the budget says?"""
+        return any(given is not None for given in (self.datasets, self.methods, self.seeds))
+
+    def options(self) -> str:
+        """What a command needs to make the same choice, but for the datasets."""
+        given = {"methods": self.methods, "seeds": self.seeds}
+        # One number would be how many: which one has a comma behind it.
+        named = {
+            name: ",".join(map(str, v)) + "," * (len(v) == 1) for name, v in given.items() if v
+        }
+        return "".join(f" --{name} {value}" for name, value in named.items())
+
     def piece(self, name: str) -> Piece:
         """A table or figure."""
         return piece_of(name, self.budget)
@@ -76,11 +90,12 @@ class Choice:
             runs = [r for row in self.rows(piece) for r in self.fits(piece, row, dataset)]
             if not runs:
                 continue
-            epochs = max(fit.epochs or 0 for fits in runs for fit in fits)
+            most = max(fit.epochs or 0 for fits in runs for fit in fits)
+            epochs = f"{most:,} epochs, " if most else ""
             rows = runs[0][0].rows or KNOWN[dataset].rows
             seeds = len(runs[0])
             parts.append(
-                f"{KNOWN[dataset].title}: {epochs:,} epochs, {rows:,} rows, "
+                f"{KNOWN[dataset].title}: {epochs}{rows:,} rows, "
                 f"{seeds} seed{'s' if seeds > 1 else ''}"
             )
         return f"budget {self.budget.name}; " + "; ".join(parts)

@@ -62,6 +62,11 @@ class Shelf:
         return self.folder / EXTRAS / f"{key}-{measure}.npz"
 
 
+def home_of(budget: str) -> Path:
+    """Where records are unless one says otherwise: what is committed is of the laptop's budget."""
+    return Path("results" if budget == "laptop" else f"runs/{budget}")
+
+
 def read_shelf(folder: Path) -> Shelf:
     """The records of a folder; of several lines with one key the last that can be read."""
     path = folder / RECORDS
@@ -80,7 +85,7 @@ def read_shelf(folder: Path) -> Shelf:
             record = _parsed(line)
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             told = " ".join(str(error).split())[:120] or type(error).__name__
-            problems.append(f"{path}, line {number}: can't be read and is run again ({told})")
+            problems.append(f"{path}, line {number}: can't be read and counts as not run ({told})")
             continue
         records[record.key] = record
     return Shelf(folder, records, tuple(problems))
@@ -109,15 +114,21 @@ def _parsed(line: bytes) -> Record:
     return record
 
 
-def append(folder: Path, record: Record) -> None:
-    """Add a record: one write of one line under a lock, on the disk when this returns."""
-    content = {"format": FORMAT, **{name: getattr(record, name) for name in _FIELDS}}
-    line = json.dumps(plain(content), ensure_ascii=False, allow_nan=False).encode() + b"\n"
-    path = folder / RECORDS
+def append(folder: Path, record: Record | None) -> None:
+    """Add a record: one write of one line under a lock, on the disk when this returns.
+
+    None adds nothing, and finds out whether a record could be added.
+    """
+    path, line = folder / RECORDS, b""
+    if record is not None:
+        content = {"format": FORMAT, **{name: getattr(record, name) for name in _FIELDS}}
+        line = json.dumps(plain(content), ensure_ascii=False, allow_nan=False).encode() + b"\n"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
         try:
+            if not line:
+                return
             _lock(handle)
             size = os.fstat(handle).st_size
             # After a line that a crash cut short, on a new line.

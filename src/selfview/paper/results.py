@@ -31,7 +31,7 @@ class Cell:
     ratio: float | None = None  # to the first row, where the table shows it
     printed_ratio: float | None = None
     place: int | None = None  # 1 to 3 of its column
-    rank: int | None = None  # among the rows that the paper has too
+    rank: int | None = None  # among the rows on record that the paper has too
     printed_rank: int | None = None
     disagrees: bool = False  # with the paper's ranking, by more than the deviations
 
@@ -162,9 +162,9 @@ def _ranked(cells: Sequence[Cell], metric: Metric, marked: bool) -> list[Cell]:
         changes: dict[str, object] = {"place": place if marked and place <= 3 else None}
         if cell.printed is not None:
             changes |= {
-                "rank": ours.index(shown(cell.mean)) + 1,
-                "printed_rank": theirs.index(sign * cell.printed.mean) + 1,
-                "disagrees": any(_inverted(cell, other) for other in both),
+                "rank": (rank := ours.index(shown(cell.mean)) + 1),
+                "printed_rank": (printed := theirs.index(sign * cell.printed.mean) + 1),
+                "disagrees": rank != printed and any(_inverted(cell, other) for other in both),
             }
         ranked.append(replace(cell, **changes))  # type: ignore[arg-type]
     return ranked
@@ -173,14 +173,17 @@ def _ranked(cells: Sequence[Cell], metric: Metric, marked: bool) -> list[Cell]:
 def _inverted(one: Cell, other: Cell) -> bool:
     """Do two cells stand in one order here and in the other in the paper, both clearly so?
 
-    Clearly is by more than the sum of the deviations; for one seed the paper's serves.
+    Clearly is by more than the sum of the deviations. Three seeds may agree by chance, and one has
+    no deviation: here, a cell's is at least the paper's.
     """
     if one.mean is None or other.mean is None or one.printed is None or other.printed is None:
         return False
     here, there = one.mean - other.mean, one.printed.mean - other.printed.mean
-    printed_noise = (one.printed.deviation or 0.0) + (other.printed.deviation or 0.0)
-    known = one.deviation is not None and other.deviation is not None
-    noise = (one.deviation or 0.0) + (other.deviation or 0.0) if known else printed_noise
+    noise = printed_noise = 0.0
+    for cell in (one, other):
+        printed = cell.printed.deviation if cell.printed is not None else None
+        printed_noise += printed or 0.0
+        noise += max(cell.deviation or 0.0, printed or 0.0)
     return here * there < 0 and abs(here) > noise and abs(there) > printed_noise
 
 

@@ -41,22 +41,24 @@ def run(
     A fit that fails becomes a record that says why; the next call tries it again. Embeddings and
     checkpoints stay in `work`, so that a new measure, or one that changed, trains nothing.
     """
+    append(out, None)  # better now than after the first training
     shelf = read_shelf(out)
     for problem in shelf.problems:
         say(f"warning: {problem}")
     outcome = Outcome()
     unavailable: dict[str, str] = {}
-    todo = [(job, missing(job, shelf)) for job in jobs]
-    left = sum(bool(wanted) for _, wanted in todo)
-    number = 0
-    for job, wanted in todo:
-        if not wanted:
-            outcome = replace(outcome, before=outcome.before + 1)
-            continue
+    todo = [job for job in jobs if missing(job, shelf)]
+    outcome = replace(outcome, before=len(jobs) - len(todo))
+    left, number, busy = len(todo), 0, 0
+    while todo:
+        job = todo.pop(0)
         number += 1
         if job.fit.dataset in unavailable:
             continue
-        say(f"[{number}/{left}] {job.fit.describe()}: {', '.join(wanted)}")
+        wanted = missing(job, read_shelf(out))
+        if number > left and not wanted:  # by the process that was at it
+            continue
+        say(f"[{min(number, left)}/{left}] {job.fit.describe()}: {', '.join(wanted)}")
         try:
             sample = load_sample(job.fit.dataset, job.fit.rows)
         except SelfViewError as error:
@@ -72,12 +74,15 @@ def run(
                 good = _one(job, wanted, known, sample, now, work, budget, say, verbose)
         except training.BusyError:
             say("  another process is at it")
-            outcome = replace(outcome, busy=outcome.busy + 1)
+            if number <= left:
+                todo.append(job)  # once more when all else is done
+            else:
+                busy += 1
             continue
         key = "done" if good else "failed"
         outcome = replace(outcome, **{key: getattr(outcome, key) + 1})
     reasons = tuple(f"{name}: {reason}" for name, reason in unavailable.items())
-    return replace(outcome, unavailable=reasons)
+    return replace(outcome, busy=busy, unavailable=reasons)
 
 
 def _one(
@@ -99,10 +104,14 @@ def _one(
     about = training.trained(folder, fit)
     try:
         if about is None:
+            if known is not None and not known.error:
+                say(f"  its embedding is not in {work}: it is trained again")
             about = training.train(folder, fit, sample, verbose)
     except Exception as error:  # a grid outlives any method's failure
         reason = measuring.told(error)
         say(f"  failed: {reason}")
+        if known is not None and not known.error:
+            return False  # what was measured before still holds
         seconds = round(time.monotonic() - start, 3)
         failure = Record(
             key=fit.key,

@@ -15,6 +15,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,11 @@ from selfview.paper.methods import METHODS
 from selfview.paper.provenance import provenance
 from selfview.paper.records import plain
 from selfview.paper.samples import Sample
+from selfview.recipes import RECIPES
 
 EMBEDDING, LOGITS, ABOUT, CHECKPOINT = "embedding.npy", "logits.npy", "fit.json", "checkpoint"
+# What fit.json holds.
+KEPT = {"data", "parameters", "resolved", "history", "health", "seconds", "notes", "provenance"}
 HISTORY_ROWS = 24
 # Rows whose logits are kept. Of a batch of 256, each of 100 prototypes would get two or three, and
 # the transport would have to even out chance.
@@ -69,9 +73,11 @@ def trained(folder: Path, fit: Fit) -> dict[str, Any] | None:
         rows = int(about["data"]["rows"])
         if fit.method != "raw" and len(np.load(folder / EMBEDDING, mmap_mode="r")) != rows:
             return None
+        if fit.method == "selfview":
+            np.load(folder / LOGITS, mmap_mode="r")
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         return None
-    return about
+    return about if about.keys() >= KEPT else None
 
 
 def train(folder: Path, fit: Fit, sample: Sample, verbose: int = 0) -> dict[str, Any]:
@@ -145,6 +151,7 @@ def _resolved(model: Any, Z: Any) -> dict[str, Any]:
     found = {name: getattr(model, at) for name, at in names.items() if hasattr(model, at)}
     if network is not None:
         device = resolve_device(model.device)
+        found["recipe"] = asdict(RECIPES[model.recipe])  # where the other values at "auto" are from
         found |= {"device": str(device), "precision": resolve_precision(model.precision, device)}
     return {"dimensions": int(Z.shape[1]), "n_parameters": size, **found}
 
