@@ -61,6 +61,32 @@ def test_the_words_of_an_option_are_those_that_the_estimator_takes(name, blobs):
     assert sorted(re.findall("'(.+?)'", listed)) == sorted(CHOICES[name])
 
 
+def test_labels_that_cannot_be_scored_do_not_cost_the_model(call, table, tmp_path):
+    lines = table.read_text().splitlines()
+    one = [lines[0], *(line.rsplit(",", 1)[0] + ",same" for line in lines[1:])]
+    (tmp_path / "one.csv").write_text("\n".join(one) + "\n")
+    code, _, err = call("fit", "one.csv", "--label", "kind", "--epochs", 1, "--out", "run", "-q")
+    assert code == 0
+    assert "note: there are no scores: y must hold at least two classes" in err
+    assert (tmp_path / "run" / "model.safetensors").is_file()
+
+
+def test_a_run_without_a_report_leaves_none_of_an_earlier_model(call, table, tmp_path):
+    options = ("--label", "kind", "--epochs", 1, "--out", "run", "-q")
+    assert call("fit", "rows.csv", *options)[0] == 0
+    assert (tmp_path / "run" / "report.html").is_file()
+    assert call("fit", "rows.csv", *options, "--no-report")[0] == 0
+    assert not (tmp_path / "run" / "report.html").exists()
+
+
+def test_warnings_are_notes_without_their_place_in_the_source(call, tmp_path):
+    np.save(tmp_path / "equal.npy", np.ones((20, 3), np.float32))
+    code, _, err = call("fit", "equal.npy", "--epochs", 1, "--out", "run", "-q")
+    assert code == 0
+    assert "selfview: note: all rows are equal" in err
+    assert ".py" not in err
+
+
 def test_a_run_repeats_bit_for_bit_from_its_config(call, table, tmp_path, monkeypatch):
     options = ("--label", "kind", "--epochs", 3, "--seed", 7, "--prototypes", 20, "--xi", 5, "-q")
     assert call("fit", "rows.csv", *options, "--out", "one")[0] == 0

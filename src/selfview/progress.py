@@ -93,7 +93,7 @@ def describe(row: Mapping[str, float]) -> str:
     """The figures of an epoch in one line."""
     hidden = {"epoch", "seconds", "marginal_error"}
     if "loss_over_log_k" in row:
-        hidden.add("loss")  # the same, in another unit
+        hidden.add("loss")  # which has the contrast in it, if that is on
     return " ".join(
         f"{name.replace('_over_', '/').replace('_', ' ')} {value:.2f}"
         for name, value in row.items()

@@ -125,10 +125,13 @@ def _unlike(moments: Tensor, first: Tensor) -> tuple[float, ...]:
 
 
 def not_finite(value: float, row: int, column: int) -> InputError:
-    what = "NaN" if np.isnan(value) else "infinity (or a number too large for float32)"
+    what, cure = (
+        ("NaN", "fill the gaps, for example with sklearn.impute.SimpleImputer")
+        if np.isnan(value)
+        else ("infinity (or a number too large for float32)", "rescale the column")
+    )
     return InputError(
-        f"X contains {what} at row {row}, column {column}. Remove such rows or fill the gaps, for "
-        "example with sklearn.impute.SimpleImputer."
+        f"X contains {what} at row {row}, column {column}. Remove such rows or {cure}."
     )
 
 

@@ -48,6 +48,11 @@ def test_csv_agrees_with_pandas(tmp_path: Path) -> None:
         ("1,,3\n1,2,3\n", False),
         ("\ufeffa,b\n3,4\n", True),
         ("nan,2\n3,4\n", False),
+        ("0,1,2,3\n5,4,6,1\n", True),
+        ("1,2,3,4\n5,4,6,1\n", True),
+        ("1,2,3,4\n5,6,7,8\n", False),
+        ("400,410,420,430,440,450,460,470\n1,2,3,2,1,2,3,2\n", True),
+        ("400,410,420,430,440,450,460\n1,2,3,2,1,2,3\n", False),
     ],
 )
 def test_a_header_is_told_from_the_first_lines(text: str, header: bool, tmp_path: Path) -> None:
@@ -55,6 +60,41 @@ def test_a_header_is_told_from_the_first_lines(text: str, header: bool, tmp_path
 
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
     assert DelimitedFile(tmp_path / "a.csv", None, ()).header is header
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
+def test_the_index_of_a_frame_names_the_rows_and_is_no_feature(name: str, tmp_path: Path) -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": [1.0, 5.0, 2.0, 4.0], "b": [3.0, 0.0, 1.0, 7.0]})
+    frame = frame[frame["b"] > 0]
+    path = tmp_path / name
+    frame.to_csv(path) if name == "a.csv" else frame.to_parquet(path)
+    dataset = read(path)
+    np.testing.assert_array_equal(dataset.X, frame.to_numpy())
+    assert dataset.ids is not None
+    assert dataset.ids.tolist() == ["0", "2", "3"]
+    assert dataset.preparation is not None
+    without = tmp_path / f"without-{name}"
+    frame = frame.reset_index(drop=True)
+    frame.to_csv(without, index=False) if name == "a.csv" else frame.to_parquet(without)
+    np.testing.assert_array_equal(dataset.preparation.read(without).X, frame.to_numpy())
+
+
+def test_a_named_index_is_taken_for_names_too(tmp_path: Path) -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"a": [1.0, 5.0], "b": [3.0, 0.0]}, index=pd.Index(["x", "y"], name="n"))
+    frame.to_parquet(tmp_path / "a.parquet")
+    dataset = read(tmp_path / "a.parquet")
+    assert dataset.ids is not None
+    assert dataset.ids.tolist() == ["x", "y"]
+    assert dataset.X.shape == (2, 2)
+
+
+def test_the_nearest_name_is_offered(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="did you mean 'kind'"):
+        read(samples.write_csv(tmp_path / "a.csv"), label="Kind")
 
 
 def test_columns_without_header_are_numbered(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def run(*arguments):
     "call",
     [
         ("z.npy", "y.npy"), ("z.npz", "y.txt"), ("z.tsv", "y.npy"),
-        ("table.csv", "--label", "kind"),
+        ("table.csv", "--label", "kind"), ("z.npy", "table.csv", "--label", "kind"),
     ],
 )  # fmt: skip
 def test_every_kind_of_file_gives_the_numbers_of_the_function(files, blobs, call):
@@ -63,8 +63,21 @@ def test_a_split_file_is_used(files):
 
 def test_a_wrong_call_exits_with_2(files):
     assert run("z.npy").exit_code == 2
-    assert run("z.npy", "y.npy", "--label", "a").exit_code == 2
     assert run("z.npy", "y.npy", "--seed", "-1").exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("call", "reason"),
+    [
+        (("z.npy", "y.npy", "--label", "a"), "y.npy has none"),
+        (("z.npy", "table.csv", "--label", "sort"), "no column 'sort'; it has a, b, c, d, kind"),
+        (("table.csv", "--label", "a"), "'kind' of table.csv is not numeric; take it out"),
+    ],
+)
+def test_a_label_that_is_not_there_is_told(files, call, reason):
+    result = run(*call)
+    assert isinstance(result.exception, SelfViewError)
+    assert reason in str(result.exception)
 
 
 @pytest.mark.parametrize(

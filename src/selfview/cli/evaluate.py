@@ -17,7 +17,7 @@ def evaluate(
         typer.Argument(help="Labels: the same kinds, or a text file with one label a line."),
     ] = None,
     label: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column of Z's table that holds labels.")
+        str | None, typer.Option(metavar="COLUMN", help="Column of LABELS, or of Z without it.")
     ] = None,
     measures: Annotated[
         str, typer.Option(help="'all', 'paper', or names with commas between.")
@@ -41,8 +41,8 @@ def evaluate(
     from selfview.errors import SelfViewWarning
     from selfview.evaluation import evaluate as measure
 
-    if (labels is None) == (label is None):
-        raise typer.BadParameter("give either a LABELS file or --label COLUMN")
+    if labels is None and label is None:
+        raise typer.BadParameter("give a LABELS file, or --label COLUMN of the embedding's table")
     embedding, y = _embedding_and_labels(z, labels, label)
     parts = None if split is None else _vector(split)
     names = [name.strip() for name in measures.split(",") if name.strip()]
@@ -117,20 +117,23 @@ def _embedding_and_labels(
 
     from selfview.errors import InputError
 
-    if labels is not None:
+    if labels is not None and label is None:
         return _matrix(_read(z), z), _vector(labels)
-    table = _read(z)
+    path = labels or z
+    table = _read(path)
     if not isinstance(table, dict):
-        raise InputError(f"--label needs a table with named columns, and {z} has none")
+        raise InputError(f"--label needs a table with named columns, and {path} has none")
     if label not in table:
-        raise InputError(f"{z} has no column {label!r}; it has {', '.join(table)}")
-    y = table.pop(str(label))
+        raise InputError(f"{path} has no column {label!r}; it has {', '.join(table)}")
+    y = np.asarray(table.pop(str(label)))
+    if labels is not None:
+        return _matrix(_read(z), z), y
     if not table:
         raise InputError(f"{z} has no column beside {label!r}")
-    return _matrix(table, z), np.asarray(y)
+    return _matrix(table, z, "take it out"), y
 
 
-def _matrix(data: "Any", path: Path) -> "npt.NDArray[np.float64]":
+def _matrix(data: "Any", path: Path, cure: str = "") -> "npt.NDArray[np.float64]":
     """Columns side by side, or the array itself, as numbers."""
     import numpy as np
 
@@ -142,10 +145,8 @@ def _matrix(data: "Any", path: Path) -> "npt.NDArray[np.float64]":
         data = {name: column for name, column in data.items() if name != "id"}
     for name, column in data.items():
         if column.dtype.kind not in "biuf":
-            raise InputError(
-                f"column {name!r} of {path} is not numeric; if it holds the labels, name it with "
-                f"--label {name}"
-            )
+            cure = cure or f"if it holds the labels, name it with --label {name}"
+            raise InputError(f"column {name!r} of {path} is not numeric; {cure}")
     return np.column_stack([column.astype(np.float64) for column in data.values()])
 
 

@@ -12,12 +12,13 @@ from typing import Any
 import typer
 
 from selfview import CollapseWarning, SelfView
+from selfview.cli.report import FILE as REPORT
 from selfview.cli.report import try_report
 from selfview.configuration import FILE, Config, describe, read_config
 from selfview.data import Dataset, read
 from selfview.disk import locked
 from selfview.distributed import ALONE, Group
-from selfview.errors import InputError, SelfViewError
+from selfview.errors import InputError, SelfViewError, SelfViewWarning
 from selfview.evaluation import evaluate
 from selfview.events import Events
 from selfview.forecast import Forecast, duration, forecast
@@ -125,7 +126,7 @@ def _prepare_folder(plan: Plan, tensorboard: bool) -> Events | None:
 def _fit(plan: Plan, events: Events | None) -> None:
     try:
         with warnings.catch_warnings(), watched(events):
-            warnings.simplefilter("ignore", CollapseWarning)  # the verdict is told at the end
+            _told_as_notes()
             plan.model.fit(plan.dataset.X)
     except SelfViewError:
         if plan.group.leads:
@@ -135,15 +136,34 @@ def _fit(plan: Plan, events: Events | None) -> None:
         events.close()
 
 
+def _told_as_notes() -> None:
+    """Show the library's own warnings as notes, without their place in the source."""
+    usual: Any = warnings.showwarning
+
+    def show(message: Any, category: Any, *rest: Any) -> None:
+        if issubclass(category, SelfViewWarning):
+            _notes([message])
+        else:
+            usual(message, category, *rest)
+
+    warnings.simplefilter("default", SelfViewWarning)
+    warnings.simplefilter("ignore", CollapseWarning)  # the verdict is told at the end
+    warnings.showwarning = show  # type: ignore[assignment]  # until the context ends
+
+
 def _write(plan: Plan, report: bool) -> None:
     model, dataset = plan.model, plan.dataset
     Z = model.transform(dataset.X)
     scores = {}
     if dataset.y is not None:
         split = None if dataset.test is None else (dataset.train, dataset.test)
-        scores = evaluate(Z, dataset.y, split=split, measures=list(SCORES))
+        try:
+            scores = evaluate(Z, dataset.y, split=split, measures=list(SCORES))
+        except SelfViewError as error:  # labels that can't be scored must not cost the model
+            _notes([f"there are no scores: {error}"])
     save_run(plan.out, model, dataset, config=plan.config, scores=scores)
     _forget(plan.checkpoint)
+    (plan.out / REPORT).unlink(missing_ok=True)  # of a model that was here before
     for name, value in scores.items():
         typer.echo(f"{name} {value:.4g}")
     if report:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import csv
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +40,7 @@ class TableFile(Protocol):
     path: Path
     columns: tuple[str, ...]
     header: bool
+    index: tuple[str, ...]  # columns that only number or name the rows, as pandas writes them
 
     def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[Chunk]:
         """The rows of these columns, with the texts of the columns aside."""
@@ -75,6 +77,8 @@ class DelimitedFile:
             (first[1][i].strip() or f"column {i + 1}") if self.header else str(i + 1)
             for i in range(width)
         )
+        nameless = self.header and width > 1 and not first[1][0].strip()
+        self.index = self.columns[:1] if nameless else ()
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         with self.path.open(encoding="utf-8-sig", newline="") as stream:
@@ -134,6 +138,7 @@ class ParquetFile:
             # With a buffer, pages are read as they are needed, not a row group whole.
             self._file = parquet.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False)
             self.columns = tuple(str(c) for c in self._file.schema_arrow.names)
+            self.index = _pandas_index(self._file.schema_arrow.metadata)
             if self._file.metadata.num_rows == 0:
                 raise FileFormatError(f"{self.path} holds no rows")
 
@@ -203,13 +208,44 @@ def _is_number(value: str) -> bool:
 
 
 def _has_header(first: list[str], second: list[str], hints: Sequence[str]) -> bool:
-    """Whether the first line names columns: it has a word where the second has a number."""
+    """Whether the first line names columns: by a word above a number, or by numbers in order."""
     if any(hint in (name.strip() for name in first) for hint in hints if not hint.isdigit()):
         return True
     words = [bool(v.strip()) and not _is_number(v) for v in first]
     if all(words[i] or not v.strip() for i, v in enumerate(first)):
         return True
-    return any(w and _is_number(v) for w, v in zip(words, second, strict=False))
+    if any(w and _is_number(v) for w, v in zip(words, second, strict=False)):
+        return True
+    return _numbered(first, second)
+
+
+def _numbered(first: list[str], second: list[str]) -> bool:
+    """Whether the first line counts columns, or gives them ascending numbers as wavelengths are.
+
+    Eight or more values of a row don't ascend by chance.
+    """
+    if len(first) != len(second) or not all(map(_is_number, first)):
+        return False
+    names = [float(v) for v in first]
+    counted = len(names) > 2 and names in (
+        [*range(len(names))],
+        [*range(1, len(names) + 1)],
+    )
+    rising = len(names) >= 8 and _ascend(names)
+    numbers = [float(v) for v in second if _is_number(v)]
+    return (counted or rising) and not _ascend(numbers)
+
+
+def _ascend(numbers: list[float]) -> bool:
+    return all(a < b for a, b in pairwise(numbers))
+
+
+def _pandas_index(metadata: dict[bytes, bytes] | None) -> tuple[str, ...]:
+    try:
+        kept = json.loads((metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+    except (ValueError, AttributeError):
+        return ()
+    return tuple(c for c in kept if isinstance(c, str)) if isinstance(kept, list) else ()
 
 
 def _delimiter(path: Path, lines: list[str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import ClassVar
 
@@ -49,7 +50,8 @@ class TablePreparation(Preparation):
         _check_named(table, options)
         label, row_id = options.label or self.label, options.id or self.id
         missing = [c for c in self.columns if c not in table.columns]
-        unknown = [c for c in table.columns if c not in (*self.columns, label, row_id)]
+        known = (*self.columns, label, row_id, *table.index)
+        unknown = [c for c in table.columns if c not in known]
         wrong = [
             f"{what} {_some(columns)}"
             for what, columns in (("lacks", missing), ("has the unknown", unknown))
@@ -65,22 +67,28 @@ class TablePreparation(Preparation):
 
 
 def fit_table(path: Path, options: Options) -> Dataset:
-    """Rows of a table: every column but the id's and the label's."""
+    """Rows of a table: every column but the id's, the label's, and an index's."""
     hints = [c for c in (options.label, options.id) if c is not None]
     table = open_table(path, options.header, hints)
     _check_named(table, options)
-    columns = tuple(c for c in table.columns if c not in (options.label, options.id))
+    aside = (options.label, options.id, *table.index)
+    columns = tuple(c for c in table.columns if c not in aside)
     if not columns:
         raise InputError(f"{path} has no columns left for the rows")
-    how = TablePreparation(columns, table.header, options.label, options.id)
-    return _rows(table, how, options.label, options.id, options.skip_bad)
+    row_id = options.id or next((c for c in table.index if c != options.label), None)
+    how = TablePreparation(columns, table.header, options.label, row_id)
+    return _rows(table, how, options.label, row_id, options.skip_bad)
 
 
 def _check_named(table: TableFile, options: Options) -> None:
     for option, column in (("label", options.label), ("id", options.id)):
         if column is not None and column not in table.columns:
+            lower = {c.lower(): c for c in table.columns}
+            near = get_close_matches(column.lower(), lower, 1)
+            meant = f"; did you mean {lower[near[0]]!r}?" if near else ""
+            some = _some(table.columns)
             raise InputError(
-                f"{table.path} has no column {column!r} for {option}, but {_some(table.columns)}"
+                f"{table.path} has no column {column!r} for {option}, but {some}{meant}"
             )
 
 

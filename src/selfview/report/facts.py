@@ -28,10 +28,11 @@ _FLAGS = {
 
 # Column of the history, its title, and what it means.
 CURVES = {
-    "loss": ("Loss", "How far the prediction of one view is from the label of the other."),
+    "loss": ("Loss", "What is made small: the next curve in nats, and the contrast if it is on."),
     "loss_over_log_k": (
         "Loss / log k",
-        "The same on a scale that doesn't depend on the number of prototypes.",
+        "How far the prediction of one view is from the label of the other, on a scale that "
+        "doesn't depend on the number of prototypes.",
     ),
     "entropy": ("Entropy of the labels", "In nats; comes down in the warm-up and then holds."),
     "temperature": ("Temperature", "Of the labels; moves to hold their entropy."),
@@ -113,7 +114,7 @@ def health_lines(records: Records) -> list[Line]:
         "effective_rank": "The embedding fills {} of its " + str(dim) + " directions.",
         "prototype_use": "Share of the " + str(k) + " prototypes in use; 1 is all of them equally.",
         "entropy_over_log_k": "How unsure a row is of its prototype: 0 is certain, 1 has no idea.",
-        "loss_over_log_k": "The last loss, on a scale free of k; it falls while learning.",
+        "loss_over_log_k": "The last loss, on a scale free of k; it falls after the warm-up.",
         "marginal_error": "How unequally the labels use the prototypes; 0 is equal.",
     }
     titles = {
