@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin/python
 INSTALL := $(BIN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-slow chaos fuzz check docs bench clean
+.PHONY: help demo test test-slow chaos fuzz check docs bench quality clean
 .DEFAULT_GOAL := help
 
 help:
@@ -17,6 +17,7 @@ help:
 	@echo "make check      lint and types"
 	@echo "make docs       build the documentation into site/ (site/index.html opens without a server)"
 	@echo "make bench      speed, as ratios measured in one run"
+	@echo "make quality    accuracy over seconds, ours and UMAP (hours; RECORDS=file, DATASETS=fsdd ...)"
 	@echo "make clean      remove the environment, caches and runs"
 
 $(VENV)/.made:
@@ -69,6 +70,15 @@ docs: $(VENV)/.docs
 BENCHMARKS := step sinkhorn transform scaling data evaluation baselines traffic soak per_row memory
 bench: $(VENV)/.dev
 	@for b in $(BENCHMARKS); do echo "== $$b"; $(BIN) benchmarks/$$b.py || exit 1; done
+
+# What is on record there is not run again: another file begins anew.
+RECORDS ?= runs/quality.jsonl
+DATASETS ?= fsdd reuters 20news msi mnist fashion-mnist
+quality: $(VENV)/.dev
+	$(INSTALL) -e '.[umap]'
+	$(BIN) benchmarks/quality.py run --datasets $(DATASETS) --records "$(RECORDS)" \
+		--contenders selfview umap-5 umap-15 umap-30 umap-50 pca
+	$(BIN) benchmarks/quality.py show --records "$(RECORDS)"
 
 clean:
 	rm -rf $(VENV) build dist runs site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -58,8 +58,10 @@ def ours(
 
 def umap(neighbours: int) -> Callable[[Any, int], Any]:
     def make(dataset: Any, seed: int) -> Any:  # noqa: ARG001
-        from umap import UMAP
-
+        try:
+            from umap import UMAP
+        except ImportError:
+            sys.exit("UMAP is not installed: pip install '.[umap]', or name other --contenders")
         return UMAP(n_components=10, n_neighbors=neighbours, random_state=seed)
 
     return make
