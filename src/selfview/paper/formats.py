@@ -178,13 +178,3 @@ def notes(table: Table) -> list[str]:
 def _ordinal(number: int | None) -> str:
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number or 0, "th")
     return f"{number}{ending}"
-
-
-def missing_datasets(table: Table) -> dict[str, int]:
-    """How many cells of each dataset lack a seed, failures left aside."""
-    found: dict[str, int] = {}
-    for j, column in enumerate(table.columns):
-        count = sum(not cell.complete and not cell.errors for cell in table.column(j))
-        if count:
-            found[column.dataset] = found.get(column.dataset, 0) + count
-    return found

@@ -114,7 +114,7 @@ def health_lines(records: Records) -> list[Line]:
         "effective_rank": "The embedding fills {} of its " + str(dim) + " directions.",
         "prototype_use": "Share of the " + str(k) + " prototypes in use; 1 is all of them equally.",
         "entropy_over_log_k": "How unsure a row is of its prototype: 0 is certain, 1 has no idea.",
-        "loss_over_log_k": "The last loss, on a scale free of k; it falls after the warm-up.",
+        "loss_over_log_k": "The last loss, on a scale free of k; it rises while labels sharpen.",
         "marginal_error": "How unequally the labels use the prototypes; 0 is equal.",
     }
     titles = {
