@@ -164,6 +164,18 @@ def test_a_failing_method_is_a_row_that_says_why(blobs, monkeypatch):
     assert "PCA: ZeroDivisionError: no luck" in table.footnotes
 
 
+def test_columns_of_unlike_units_are_divided_by_their_spread_for_all(blobs):
+    X, y = blobs
+    unlike = X * np.where(np.arange(X.shape[1]) == 0, 1e4, 1)
+    settings = Settings(n_components=2, measures=("clustering",))
+    found = compare(unlike, y, ["pca"], settings=settings)
+    expected = compare(X / X.std(axis=0), y, ["pca"], settings=settings)
+    for one, other in zip(found, expected, strict=True):
+        assert one.scores == pytest.approx(other.scores, abs=1e-6)
+    assert "divided by its spread" in markdown(tabulate(found))
+    assert "divided by its spread" not in markdown(tabulate(expected))
+
+
 def test_the_best_of_a_column_is_marked():
     table = tabulate([record("raw", 0.5), record("pca", 0.9), record("nmf", 0.7)])
     assert "**90.0**" in markdown(table)

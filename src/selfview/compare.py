@@ -13,13 +13,14 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from selfview.baselines.reducer import as_matrix
 from selfview.disk import locked, unwritable
 from selfview.errors import InputError, SelfViewError
 from selfview.evaluation import evaluate
@@ -28,6 +29,7 @@ from selfview.neighbours import Neighbours
 
 RECORDS, CHECKPOINTS = "records.jsonl", "checkpoints"
 RAW = "raw"
+_SPREAD = "columns of unlike units; all methods see each divided by its spread"
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,8 @@ def compare(
     Parameters
     ----------
     X : rows as in `SelfView.fit`
-        All methods see all rows, and no labels.
+        All methods see all rows, and no labels; columns of unlike units divided by their spreads,
+        as SelfView does by itself, so that a scaler's merit isn't taken for a method's.
     y : array (n,) or (n, outputs)
         For the evaluation only.
     methods : "all", or names of `METHODS`
@@ -157,6 +160,7 @@ def compare(
     ['raw', 'pca']
     """
     names = chosen(methods)
+    X, notes = _in_like_units(X)
     study = fingerprint(X, y, split, settings)
     records = []
     with nullcontext() if folder is None else locked(folder / CHECKPOINTS):
@@ -169,10 +173,22 @@ def compare(
             else:
                 say(f"{label} ...")
                 done = _attempt(X, y, name, variant, settings, split, folder, study)
+                if name == RAW:
+                    done = replace(done, notes=(*notes, *done.notes))
                 say(f"{label}: {done.error or f'{done.seconds:.1f} s'}")
                 append_record(folder, done)
             records.append(done)
     return records
+
+
+def _in_like_units(X: Any) -> tuple[Any, tuple[str, ...]]:
+    """The rows, their columns divided by the spreads if these are unlike, and a note if so."""
+    rows = as_rows(X)
+    spreads = rows.summary().spreads
+    if not spreads:
+        return X, ()
+    matrix = as_matrix(rows)  # not sparse: such columns are told no spreads
+    return matrix / np.asarray(spreads, dtype=matrix.dtype), (_SPREAD,)
 
 
 def _attempt(

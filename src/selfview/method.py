@@ -6,7 +6,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from selfview import health, networks, parameters
@@ -114,6 +116,9 @@ class SelfView(Embedder):
         Only if fitted on a data frame whose columns have names.
     epsilon_ : float
         The length of an adversarial step that was used.
+    scale_ : float or ndarray (n_features_in_,)
+        What rows are divided by before they are learned from; an array if columns are of unlike
+        units.
     epochs_ : int
         The number of epochs planned.
     history_ : list of dict
@@ -190,6 +195,12 @@ class SelfView(Embedder):
     def epsilon_(self) -> float:
         """Length of an adversarial step."""
         return float(self._fitted_network().epsilon)
+
+    @property
+    def scale_(self) -> float | NDArray[np.float32]:
+        """What rows are divided by."""
+        scale = getattr(self._fitted_network().encoder, "scale", torch.tensor(1.0))
+        return scale.cpu().numpy() if scale.ndim else float(scale)
 
     def predict_proba(self, X: Any) -> Any:
         """Soft assignment of every row to the prototypes.

@@ -19,6 +19,7 @@ from selfview.report import contents, facts, pictures
 from selfview.report.payload import pack, unpack
 from selfview.report.plane import lay_out, principal
 from selfview.report.run import report_of, take
+from selfview.report.scores import score_table
 
 from .conftest import payload_text, write_page, write_records
 
@@ -121,6 +122,17 @@ def of_kind(kind, n=10_000):
 def test_ten_thousand_rows_take_less_than_eight_megabytes(kind, tmp_path, monkeypatch):
     monkeypatch.setattr("selfview.report.run.score_table", lambda *_: None)  # slow, and small
     assert write_page(tmp_path, of_kind(kind), rows(10_000, 10)).stat().st_size < 8 * MEGABYTE
+
+
+def test_raw_features_and_pca_are_judged_in_the_units_of_the_model():
+    X = np.random.default_rng(0).normal(size=(300, 5))
+    y = (X[:, 1] > 0).astype(int)
+    unit = np.array([1e6, 1, 1, 1, 1])
+    dataset = Dataset("unlike", X * unit, y=y)
+    alike = score_table(Dataset("alike", X, y=y), X[:, :2])
+    assert score_table(dataset, X[:, :2], unit).table == alike.table
+    assert score_table(dataset, X[:, :2]).table != alike.table
+    assert "divided by its spread" in score_table(dataset, X[:, :2], unit).note
 
 
 def test_pictures_are_the_pixels_when_they_fit(tmp_path):

@@ -96,7 +96,8 @@ def write_report(
         ]
     )
     path = out or folder / FILE
-    html = report_of(folder, dataset, Z, prototypes, **options)
+    unit = model.scale_ if isinstance(model.scale_, np.ndarray) else None
+    html = report_of(folder, dataset, Z, prototypes, unit=unit, **options)
     write_bytes(path, html.encode("utf-8", "replace"))
     return path
 

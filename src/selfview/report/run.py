@@ -28,6 +28,7 @@ def report_of(
     Z: NDArray[Any],
     prototypes: NDArray[Any],
     *,
+    unit: NDArray[Any] | None = None,
     layout: str = "auto",
     clusters: int | None = None,
     seed: int = 0,
@@ -44,6 +45,8 @@ def report_of(
         Their embedding.
     prototypes : ndarray (n,) of int
         The likeliest prototype of each row.
+    unit : ndarray (n_features,), optional
+        What the model divides each column by, if columns are of unlike units.
     layout : {"auto", "tsne", "pca"}
         How the embedding becomes a map.
     clusters : int, optional
@@ -96,7 +99,7 @@ def report_of(
         options=facts.option_lines(records.config),
         command=facts.command_of(records.config, folder),
         curves=known,
-        scores=score_table(dataset, Z, seed),
+        scores=score_table(dataset, Z, unit, seed),
         dataset=dataset,
         columns=columns,
         dim=Z.shape[1],

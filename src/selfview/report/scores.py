@@ -42,13 +42,18 @@ class Scores:
     meanings: tuple[tuple[str, str], ...]
 
 
-def score_table(dataset: Dataset, Z: NDArray[Any], seed: int = 0) -> Scores | None:
-    """Scores of raw features, PCA and the embedding; None where there are too few rows."""
+def score_table(
+    dataset: Dataset, Z: NDArray[Any], unit: NDArray[Any] | None = None, seed: int = 0
+) -> Scores | None:
+    """Scores of raw features, PCA and the embedding; None where there are too few rows.
+
+    Where the model divides columns by a `unit` of their own, raw features and PCA see them so too.
+    """
     n = len(dataset)
     if n < _FEWEST:
         return None
     rows = np.sort(np.random.default_rng(seed).permutation(n)[:SCORED_ROWS])
-    raw = _dense(dataset.X, rows)
+    raw = _dense(dataset.X, rows) / (1.0 if unit is None else unit)
     entries = {
         f"Raw features ({raw.shape[1]:,})": raw,
         f"PCA ({min(Z.shape[1], *raw.shape)})": _pca(raw, min(Z.shape[1], *raw.shape), seed),
@@ -59,16 +64,20 @@ def score_table(dataset: Dataset, Z: NDArray[Any], seed: int = 0) -> Scores | No
     if not shown:
         return None
     return Scores(
-        _table(found, shown), _note(dataset, n, len(rows)),
+        _table(found, shown), _note(dataset, n, len(rows), unit is not None),
         tuple((title, MEANINGS[title]) for _, title, *_ in shown),
     )  # fmt: skip
 
 
-def _note(dataset: Dataset, n: int, kept: int) -> str:
+def _note(dataset: Dataset, n: int, kept: int, scaled: bool) -> str:
     which = f"all {n:,} rows" if kept == n else f"{kept:,} of the {n:,} rows, drawn at random"
-    if dataset.y is None:
-        return f"On {which}. Without labels only the neighbourhood can be judged."
-    return f"On {which}. The labels served for this table only; the model never saw them."
+    labels = (
+        "Without labels only the neighbourhood can be judged."
+        if dataset.y is None
+        else "The labels served for this table only; the model never saw them."
+    )
+    units = " Columns are of unlike units: all three see each divided by its spread." * scaled
+    return f"On {which}. {labels}{units}"
 
 
 def _table(found: dict[str, dict[str, float]], shown: list[tuple[str, str, int, int]]) -> Table:
