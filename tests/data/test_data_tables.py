@@ -1,6 +1,7 @@
 """Tables: .csv, .tsv and .parquet, against pandas, with their bad rows named."""
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -175,8 +176,97 @@ def test_columns_called_the_same_are_refused(tmp_path: Path) -> None:
 def test_labels_keep_their_names_unless_all_are_whole_and_written_as_fractions(
     written: list[str], named: list[str], tmp_path: Path
 ) -> None:
+    rows = [f"{number},{label}" for number, label in enumerate(written * 5)]
+    (tmp_path / "a.csv").write_text("\n".join(["a,kind", *rows]) + "\n")
+    dataset = read(tmp_path / "a.csv", label="kind")
+    assert dataset.y is not None
+    assert [dataset.classes[i] for i in dataset.y] == named * 5
+
+
+@pytest.mark.parametrize(
+    ("written", "codes", "names"),
+    [
+        (["cat", "", "dog", " cat "], [0, -1, 1, 0], ("cat", "dog")),
+        (["2", "", "-1", "10"], [0, -1, -1, 1], ("2", "10")),
+        (["1.0", "nan", "0.0", "1.0"], [1, -1, 0, 1], ("0", "1")),
+        (["", "", "", ""], [-1, -1, -1, -1], ()),
+        (["-1", "up", "down", "-1"], [0, 2, 1, 0], ("-1", "down", "up")),
+    ],
+)
+def test_a_row_without_a_label_is_of_no_class(
+    written: list[str], codes: list[int], names: tuple[str, ...], tmp_path: Path
+) -> None:
     rows = [f"{number},{label}" for number, label in enumerate(written)]
     (tmp_path / "a.csv").write_text("\n".join(["a,kind", *rows]) + "\n")
     dataset = read(tmp_path / "a.csv", label="kind")
     assert dataset.y is not None
-    assert [dataset.classes[i] for i in dataset.y] == named
+    assert (dataset.y.tolist(), dataset.classes) == (codes, names)
+    lines = [json.dumps({"text": f"word{i}", "kind": v or None}) for i, v in enumerate(written)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
+    if names:
+        texts = read(tmp_path / "a.jsonl", label="kind")
+        assert texts.y is not None
+        assert (texts.y.tolist(), texts.classes) == (codes, names)
+    else:
+        with pytest.raises(InputError, match="no line has a label in the field 'kind'"):
+            read(tmp_path / "a.jsonl", label="kind")
+
+
+def test_null_labels_of_a_parquet_file_are_none(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = {"a": [1.0, 2.0, 3.0], "kind": ["x", None, "y"], "number": [1.0, None, 2.0]}
+    parquet.write_table(pa.table(columns), tmp_path / "a.parquet")
+    table = pa.table({name: columns[name] for name in ("a", "number")})
+    parquet.write_table(table, tmp_path / "b.parquet")
+    one = read(tmp_path / "b.parquet", label="number")
+    assert one.y is not None
+    assert (one.y.tolist(), one.classes) == ([0, -1, 1], ("1", "2"))
+    table = pa.table({name: columns[name] for name in ("a", "kind")})
+    parquet.write_table(table, tmp_path / "b.parquet")
+    other = read(tmp_path / "b.parquet", label="kind")
+    assert other.y is not None
+    assert (other.y.tolist(), other.classes) == ([0, -1, 1], ("x", "y"))
+
+
+def test_measurements_stay_numbers(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=60)
+    rows = [f"{i},{v!r}" for i, v in enumerate(values.tolist())] + ["60,"]
+    (tmp_path / "a.csv").write_text("\n".join(["a,height", *rows]) + "\n")
+    dataset = read(tmp_path / "a.csv", label="height")
+    np.testing.assert_array_equal(dataset.y, [*values, np.nan])
+    assert dataset.classes == ()
+    assert dataset.n_classes == 0
+    assert "classes" not in repr(dataset)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a|b\n1.5|-2\n0.25|3e1\n",
+        "a;b\n1,5;-2\n0,25;3e1\n",
+        "1,5;-2\n0,25;3e1\n",
+        "a\tb\n1,5\t-2\n2,5e-1\t30\n",
+    ],
+)
+def test_other_delimiters_and_decimal_commas(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    np.testing.assert_array_equal(read(tmp_path / "a.csv").X, [[1.5, -2], [0.25, 30]])
+
+
+def test_a_comma_for_thousands_is_no_number(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a;b\n1,234.5;2\n")
+    with pytest.raises(InputError, match="holds no numbers"):
+        read(tmp_path / "a.csv")
+
+
+def test_truth_values_are_numbers(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\nTrue,1\nfalse,2\n")
+    np.testing.assert_array_equal(read(tmp_path / "a.csv").X, [[1, 1], [0, 2]])
+
+
+def test_a_number_that_float32_can_not_hold_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1e300,1\n2,inf\n3,4\n")
+    with pytest.raises(FileFormatError, match=r"'1e300' is too large for float32.*'inf' is not"):
+        read(tmp_path / "a.csv")

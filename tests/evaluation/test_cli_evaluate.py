@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 from selfview import evaluate
 from selfview.cli import app
-from selfview.errors import SelfViewError
+from selfview.errors import SelfViewError, SelfViewWarning
 
 
 @pytest.fixture
@@ -56,6 +56,23 @@ def test_parquet_is_read_like_csv(files, blobs):
     assert run("t.parquet", "--label", "kind").exit_code == 0
 
 
+def test_tables_are_read_as_fit_reads_them(files, blobs):
+    pandas = pytest.importorskip("pandas")
+    Z, y = blobs
+    labels = np.where(np.arange(len(y)) % 10 == 0, "", y.astype(str))
+    frame = pandas.DataFrame(Z).assign(kind=labels)
+    frame.to_csv("t.csv")  # its first column, without a name, only numbers the rows
+    frame.to_csv("t2.csv", sep=";", decimal=",", index=False)
+    known = np.where(labels == "", -1, y)
+    with pytest.warns(SelfViewWarning, match="18 of 180 rows have no label"):
+        expected = evaluate(Z.astype(np.float32), known, measures=["linear", "clustering"])
+    for name in ("t.csv", "t2.csv"):
+        result = run(name, "--label", "kind", "--json", "out.json")
+        assert result.exit_code == 0, result.output
+        assert "note: 18 of 180 rows have no label" in result.output
+        assert json.loads((files / "out.json").read_text()) == pytest.approx(expected)
+
+
 def test_a_split_file_is_used(files):
     assert run("z.npy", "y.npy", "--split", "split.txt", "--json", "o.json").exit_code == 0
     assert json.loads((files / "o.json").read_text())["n_test"] == 90
@@ -70,8 +87,9 @@ def test_a_wrong_call_exits_with_2(files):
     ("call", "reason"),
     [
         (("z.npy", "y.npy", "--label", "a"), "y.npy has none"),
-        (("z.npy", "table.csv", "--label", "sort"), "no column 'sort'; it has a, b, c, d, kind"),
-        (("table.csv", "--label", "a"), "'kind' of table.csv is not numeric; take it out"),
+        (("z.npy", "table.csv", "--label", "sort"), "no column 'sort' for label, but columns 'a'"),
+        (("table.csv", "--label", "a"), "table.csv: column 'kind' holds no numbers"),
+        (("z.npy", "table.csv"), "column 'kind' holds no numbers. Say what it is with --label"),
     ],
 )
 def test_a_label_that_is_not_there_is_told(files, call, reason):

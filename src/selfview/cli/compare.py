@@ -114,8 +114,8 @@ def compare(
 
 def _labelled(data: str, labels: str | None, options: dict[str, Any]) -> "tuple[Dataset, Any]":
     """The dataset, and labels from it or from their own file."""
-    from selfview.cli.evaluate import _vector
     from selfview.data import read
+    from selfview.data.labels import as_labels, side_values
     from selfview.errors import InputError
 
     own_file = labels is not None and Path(labels).is_file()
@@ -124,7 +124,7 @@ def _labelled(data: str, labels: str | None, options: dict[str, Any]) -> "tuple[
     dataset = read(data, **options)
     for message in (*dataset.messages, *(f"left out {row}" for row in dataset.skipped)):
         typer.echo(f"selfview: {message}", err=True)
-    y = _vector(Path(str(labels))) if own_file else dataset.y
+    y = as_labels(side_values(Path(str(labels)))) if own_file else dataset.y
     if y is None:
         raise InputError(
             f"{data} has no labels to judge by: name a file, or a column of it, with --labels"

@@ -26,7 +26,7 @@ from selfview.neighbours import Neighbours
 from selfview.progress import watched
 from selfview.runs import save_run
 
-SCORES = ("linear", "clustering")
+SCORES = {True: ("linear", "clustering"), False: ("regression",)}  # of classes, of measurements
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,10 @@ def _write(plan: Plan, report: bool) -> None:
     if dataset.y is not None:
         split = None if dataset.test is None else (dataset.train, dataset.test)
         try:
-            scores = evaluate(Z, dataset.y, split=split, measures=list(SCORES))
+            with warnings.catch_warnings():
+                _told_as_notes()
+                measures = SCORES[dataset.n_classes > 0]
+                scores = evaluate(Z, dataset.y, split=split, measures=measures)
         except SelfViewError as error:  # labels that can't be scored must not cost the model
             _notes([f"there are no scores: {error}"])
     save_run(plan.out, model, dataset, config=plan.config, scores=scores)
@@ -197,7 +200,8 @@ def show(plan: Plan) -> None:
 
 def _lines(plan: Plan, found: Forecast) -> dict[str, str]:
     shape = " x ".join(map(str, found.shape))
-    labels = f", {plan.dataset.n_classes} classes (for scores only)" * (plan.dataset.y is not None)
+    known = f"{plan.dataset.n_classes} classes" if plan.dataset.n_classes else "a measurement each"
+    labels = f", {known} (for scores only)" * (plan.dataset.y is not None)
     time = "not known" if found.seconds is None else f"about {duration(found.seconds)}"
     memory = "not known" if found.memory is None else f"about {found.memory / 1e6:,.0f} MB"
     each = found.steps // found.epochs

@@ -10,6 +10,7 @@ import numpy as np
 
 from selfview.data.dataset import Array, Dataset, Rows
 from selfview.data.guard import regular_file, settle_bad_rows
+from selfview.data.labels import read_labels
 from selfview.data.mapped import blocks_of, blockwise, chosen_rows
 from selfview.data.matrix_market import read_mtx
 from selfview.data.npy import read_npy
@@ -74,7 +75,6 @@ def dataset_of_array(
     path: Path, rows: Rows, options: Options, labels: Array | None = None, ids: Array | None = None
 ) -> Dataset:
     """A `Dataset` of rows as they are; images get their channel axis and bytes are scaled."""
-    from selfview.data.folders import encode_labels
     from selfview.data.images import ImagePreparation, as_images
 
     if rows.ndim not in (2, 3, 4):
@@ -95,7 +95,7 @@ def dataset_of_array(
     preparation: Preparation = (
         ImagePreparation(*shape) if len(shape) == 3 else ArrayPreparation(shape)
     )
-    y, classes = (None, ()) if labels is None else encode_labels([str(v) for v in labels[kept]])
+    y, classes = (None, ()) if labels is None else read_labels(labels[kept].astype(str).tolist())
     return Dataset(
         name=path.name, X=rows, y=y, classes=classes, ids=None if ids is None else ids[kept],
         source=f"path {path}", preparation=preparation, skipped=bad, messages=messages,

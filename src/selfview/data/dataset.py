@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from selfview.labels import NONE, looks_continuous
+
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
@@ -31,7 +33,8 @@ class Dataset:
         ``(n, dim)``, or ``(n, channels, height, width)`` for images. Arrays that are large or come
         from the cache are memory-mapped and read-only.
     y : ndarray or None
-        Labels, integers from 0 where ``classes`` names them. Never handed to ``fit``.
+        Labels: integers from 0 where ``classes`` names them, -1 for a row without one; or
+        measurements, NaN for a row without one. Never handed to ``fit``.
     classes : tuple of str
         ``classes[y[i]]`` is the name of row i's label.
     further : mapping
@@ -94,13 +97,13 @@ class Dataset:
 
     @property
     def n_classes(self) -> int:
-        """How many labels there are; 0 without labels."""
-        if self.y is None:
+        """How many labels there are; 0 without labels, and of measurements."""
+        if self.y is None or looks_continuous(self.y):
             return 0
-        return len(self.classes) or int(np.unique(self.y).size)
+        return len(self.classes) or int(np.unique(self.y[self.y != NONE]).size)
 
     def __repr__(self) -> str:
-        labels = f", {self.n_classes} classes" if self.y is not None else ""
+        labels = f", {self.n_classes} classes" if self.n_classes else ""
         return (
             f"<Dataset {self.name}: {len(self)} rows of {self.shape}{labels}, from {self.source}>"
         )

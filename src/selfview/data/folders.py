@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from selfview.data.dataset import Array, Dataset
 from selfview.data.guard import check_allocation, settle_bad_rows
+from selfview.data.labels import encode_labels
 from selfview.data.preparation import Options
 from selfview.errors import FileFormatError, InputError
-
-_WRITTEN_OUT = re.compile(r"[+-]?\d{1,9}\.\d*(e[+-]?\d\d?)?", re.ASCII)  # 1.0, 1.200e+01
 
 
 def existing(source: str | os.PathLike[str]) -> Path:
@@ -83,25 +82,6 @@ def labels_of(names: Sequence[str], pattern: str | None) -> tuple[Array | None, 
             raise InputError(f"labels_from_name={pattern!r} finds no label in {name!r}")
         found.append(match.group(1))
     return encode_labels(found)
-
-
-def encode_labels(values: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
-    """Integers from 0 and the sorted names they stand for; numbers are sorted as numbers.
-
-    If all are whole but written as fractions, as `numpy.savetxt` does, they are named as whole.
-    """
-    if all(_WRITTEN_OUT.fullmatch(v) and float(v).is_integer() for v in values):
-        values = [str(int(float(v))) for v in values]
-    names = sorted(set(values), key=_natural)
-    index = {name: i for i, name in enumerate(names)}
-    return np.array([index[v] for v in values], dtype=np.int64), tuple(names)
-
-
-def _natural(name: str) -> tuple[int, float, str]:
-    try:
-        return (0, float(name), name)
-    except ValueError:
-        return (1, 0.0, name)
 
 
 def dataset_of_files(

@@ -18,12 +18,12 @@ from selfview.data.archives import tar_members, zip_member
 from selfview.data.arrays import ArrayPreparation
 from selfview.data.audio import AudioPreparation, read_wav
 from selfview.data.dataset import Array, Dataset
-from selfview.data.folders import encode_labels
 from selfview.data.guard import reading
 from selfview.data.homes import EMNIST_NAMES
 from selfview.data.idx import read_idx
 from selfview.data.images import ImagePreparation, as_images
 from selfview.data.imzml import PeakPreparation, fit_imzml
+from selfview.data.labels import encode_labels
 from selfview.data.newsgroups import strip_post
 from selfview.data.npz import read_npz_arrays
 from selfview.data.preparation import Options

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import math
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,8 +19,11 @@ from numpy.typing import NDArray
 from selfview.data.guard import need, reading, regular_file
 from selfview.errors import FileFormatError, InputError
 
+TABLES = (".csv", ".tsv", ".parquet")
 _ROWS = 4096
 _BUFFER = 2**16  # bytes a column
+_LARGEST = float(np.finfo(np.float32).max)
+_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass
@@ -59,8 +65,40 @@ def open_table(path: Path, header: bool | None, hints: Sequence[str]) -> TableFi
     return table
 
 
+def named(table: TableFile, column: str, option: str) -> str:
+    """The column, if the table has it; else an error that says which it has."""
+    if column in table.columns:
+        return column
+    lower = {c.lower(): c for c in table.columns}
+    near = get_close_matches(column.lower(), lower, 1)
+    meant = f"; did you mean {lower[near[0]]!r}?" if near else ""
+    raise InputError(
+        f"{table.path} has no column {column!r} for {option}, but {some(table.columns)}{meant}"
+    )
+
+
+def some(columns: Sequence[str]) -> str:
+    """The first few of the columns, in words."""
+    more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
+    shown = (c if len(c) <= 40 else c[:40] + "..." for c in columns[:8])
+    return "columns " + ", ".join(map(repr, shown)) + more
+
+
+def check_words(path: Path, bad: Sequence[str], total: int) -> None:
+    """A column that holds words in every row is not a mistake of the rows."""
+    columns = {found[1] for reason in bad if (found := re.search(r"column ('.*?'): ", reason))}
+    if len(bad) == total and len(columns) == 1:
+        raise InputError(
+            f"{path}: column {columns.pop()} holds no numbers. Say what it is with --label or --id "
+            "(label=..., id=...), or take it out"
+        )
+
+
 class DelimitedFile:
-    """A .csv or .tsv file; semicolons and tabs are told from the first line."""
+    """A .csv or .tsv file; what stands between its fields is told from the first lines.
+
+    Where that isn't a comma, a comma in a number is its decimal point. True and False are 1 and 0.
+    """
 
     def __init__(self, source: Path, header: bool | None, hints: Sequence[str]) -> None:
         self.path = regular_file(source)
@@ -71,7 +109,7 @@ class DelimitedFile:
             first, second = ([*islice(self._rows(), 2), (0, []), (0, [])])[:2]
         if not first[1]:
             raise FileFormatError(f"{self.path} holds no rows")
-        self.header = _has_header(first[1], second[1], hints) if header is None else header
+        self.header = self._has_header(first[1], second[1], hints) if header is None else header
         width = len(first[1])
         self.columns = tuple(
             (first[1][i].strip() or f"column {i + 1}") if self.header else str(i + 1)
@@ -79,6 +117,17 @@ class DelimitedFile:
         )
         nameless = self.header and width > 1 and not first[1][0].strip()
         self.index = self.columns[:1] if nameless else ()
+
+    def _has_header(self, first: list[str], second: list[str], hints: Sequence[str]) -> bool:
+        """Whether the first line names columns: a word above a number, or numbers in order."""
+        if any(hint in (name.strip() for name in first) for hint in hints if not hint.isdigit()):
+            return True
+        words = [bool(v.strip()) and self._number(v) is None for v in first]
+        if all(words[i] or not v.strip() for i, v in enumerate(first)):
+            return True
+        if any(w and self._number(v) is not None for w, v in zip(words, second, strict=False)):
+            return True
+        return _numbered(first, second)
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         with self.path.open(encoding="utf-8-sig", newline="") as stream:
@@ -103,12 +152,12 @@ class DelimitedFile:
         width = len(self.columns)
         good = [row for _, row in rows if len(row) == width]
         bad: list[str] = []
-        values = _as_floats([[row[i] for i in where] for row in good], len(where))
+        values = self._floats([[row[i] for i in where] for row in good], len(where))
         if values is None or len(good) < len(rows):
             reasons = [self._reason(line, row, where) for line, row in rows]
             good = [row for (_, row), reason in zip(rows, reasons, strict=True) if not reason]
             bad = [reason for reason in reasons if reason]
-            values = _as_floats([[row[i] for i in where] for row in good], len(where))
+            values = self._floats([[row[i] for i in where] for row in good], len(where))
         assert values is not None  # each value was parsed by itself above
         return Chunk(values, {c: [row[i] for row in good] for c, i in sides.items()}, bad)
 
@@ -119,11 +168,35 @@ class DelimitedFile:
             shown = row[i] if len(row[i]) <= 30 else row[i][:30] + "..."
             if not row[i].strip():
                 return f"line {line}: column {self.columns[i]!r} is empty"
-            if not _is_number(row[i]):
+            number = self._number(row[i])
+            if number is None:
                 return f"line {line}: column {self.columns[i]!r}: {shown!r} is not a number"
-            if _as_floats([[row[i]]], 1) is None:
-                return f"line {line}: column {self.columns[i]!r}: {shown!r} is not finite"
+            if not abs(number) <= _LARGEST:
+                why = "too large for float32" if math.isfinite(number) else "not finite"
+                return f"line {line}: column {self.columns[i]!r}: {shown!r} is {why}"
         return ""
+
+    def _floats(self, rows: list[list[str]], width: int) -> NDArray[np.float32] | None:
+        """All values as float32, or None if one isn't a finite number."""
+        texts = list(chain.from_iterable(rows))
+        try:
+            flat = [float(v) for v in texts]
+            if any("_" in v for v in texts):  # Python reads 1_000 as a number
+                return None
+        except ValueError:
+            found = [self._number(v) for v in texts]
+            flat = [math.nan if v is None else v for v in found]
+        with np.errstate(over="ignore"):
+            values = np.array(flat).astype(np.float32).reshape(len(rows), width)
+        return values if np.isfinite(values).all() else None
+
+    def _number(self, text: str) -> float | None:
+        truth = {"true": 1.0, "false": 0.0}.get(text.strip().lower())
+        if truth is not None:
+            return truth
+        if self._delimiter != "," and _DECIMAL_COMMA.fullmatch(text.strip()):
+            text = text.replace(",", ".")
+        return float(text) if _is_number(text) else None
 
 
 class ParquetFile:
@@ -171,7 +244,11 @@ class ParquetFile:
             for i in np.flatnonzero(~good)
         ]
         texts = {
-            c: [str(v) for v, ok in zip(batch.column(c).to_pylist(), good, strict=True) if ok]
+            c: [
+                "" if v is None else str(v)
+                for v, ok in zip(batch.column(c).to_pylist(), good, strict=True)
+                if ok
+            ]
             for c in aside
         }
         return Chunk(values[good], texts, bad)
@@ -185,38 +262,12 @@ def _is_numeric(kind: Any) -> bool:
     )  # fmt: skip
 
 
-def _as_floats(rows: list[list[str]], width: int) -> NDArray[np.float32] | None:
-    """All values as float32, or None if one isn't a finite number."""
-    if not rows:
-        return np.empty((0, width), dtype=np.float32)
-    if any("_" in v for v in chain.from_iterable(rows)):  # Python reads 1_000 as a number
-        return None
-    try:
-        with np.errstate(over="ignore"):
-            flat = np.array([float(v) for v in chain.from_iterable(rows)]).astype(np.float32)
-    except (ValueError, OverflowError):
-        return None
-    return flat.reshape(len(rows), width) if np.isfinite(flat).all() else None
-
-
 def _is_number(value: str) -> bool:
     try:
         float(value)
     except (ValueError, OverflowError):
         return False
     return "_" not in value
-
-
-def _has_header(first: list[str], second: list[str], hints: Sequence[str]) -> bool:
-    """Whether the first line names columns: by a word above a number, or by numbers in order."""
-    if any(hint in (name.strip() for name in first) for hint in hints if not hint.isdigit()):
-        return True
-    words = [bool(v.strip()) and not _is_number(v) for v in first]
-    if all(words[i] or not v.strip() for i, v in enumerate(first)):
-        return True
-    if any(w and _is_number(v) for w, v in zip(words, second, strict=False)):
-        return True
-    return _numbered(first, second)
 
 
 def _numbered(first: list[str], second: list[str]) -> bool:
@@ -252,7 +303,7 @@ def _delimiter(path: Path, lines: list[str]) -> str:
     """Tab for a .tsv; else what splits the first lines into equally many fields."""
     if path.suffix.lower() == ".tsv":
         return "\t"
-    for delimiter in (",", ";", "\t"):
+    for delimiter in (";", "\t", "|", ","):  # a comma last: it may be a decimal point
         widths = {len(row) for row in csv.reader(lines, delimiter=delimiter) if row}
         if len(widths) == 1 and widths != {1}:
             return delimiter

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,10 +10,10 @@ import numpy as np
 
 from selfview.data.collecting import collect
 from selfview.data.dataset import Dataset
-from selfview.data.folders import encode_labels
 from selfview.data.guard import settle_bad_rows
+from selfview.data.labels import read_labels
 from selfview.data.preparation import Options, Preparation
-from selfview.data.table_files import TableFile, open_table
+from selfview.data.table_files import TABLES, TableFile, check_words, named, open_table, some
 from selfview.errors import FileFormatError, InputError
 
 
@@ -43,7 +40,7 @@ class TablePreparation(Preparation):
         return 0 < len(set(self.columns)) == len(self.columns)
 
     def _read_files(self, path: Path, options: Options) -> Dataset:
-        if path.suffix.lower() not in (".csv", ".tsv", ".parquet"):
+        if path.suffix.lower() not in TABLES:
             raise InputError(f"{path}: this model was fitted on a table, give {self.suffixes}")
         header = None if path.suffix.lower() == ".parquet" else self.header
         table = open_table(path, header, ())
@@ -53,7 +50,7 @@ class TablePreparation(Preparation):
         known = (*self.columns, label, row_id, *table.index)
         unknown = [c for c in table.columns if c not in known]
         wrong = [
-            f"{what} {_some(columns)}"
+            f"{what} {some(columns)}"
             for what, columns in (("lacks", missing), ("has the unknown", unknown))
             if columns
         ]
@@ -82,30 +79,8 @@ def fit_table(path: Path, options: Options) -> Dataset:
 
 def _check_named(table: TableFile, options: Options) -> None:
     for option, column in (("label", options.label), ("id", options.id)):
-        if column is not None and column not in table.columns:
-            lower = {c.lower(): c for c in table.columns}
-            near = get_close_matches(column.lower(), lower, 1)
-            meant = f"; did you mean {lower[near[0]]!r}?" if near else ""
-            some = _some(table.columns)
-            raise InputError(
-                f"{table.path} has no column {column!r} for {option}, but {some}{meant}"
-            )
-
-
-def _some(columns: Sequence[str]) -> str:
-    more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
-    shown = (c if len(c) <= 40 else c[:40] + "..." for c in columns[:8])
-    return "columns " + ", ".join(map(repr, shown)) + more
-
-
-def _check_words(path: Path, bad: Sequence[str], total: int) -> None:
-    """A column that holds words in every row is not a mistake of the rows."""
-    named = {found[1] for reason in bad if (found := re.search(r"column ('.*?'): ", reason))}
-    if len(bad) == total and len(named) == 1:
-        raise InputError(
-            f"{path}: column {named.pop()} holds no numbers. Say what it is with --label or --id "
-            "(label=..., id=...), or take it out"
-        )
+        if column is not None:
+            named(table, column, option)
 
 
 def _rows(
@@ -116,9 +91,9 @@ def _rows(
     found = collect(table, how.columns, aside)
     if found.total == 0:
         raise FileFormatError(f"{path} holds no rows")
-    _check_words(path, found.bad, found.total)
+    check_words(path, found.bad, found.total)
     messages = settle_bad_rows(path, found.bad, found.total, skip_bad)
-    y, classes = encode_labels(found.aside[label]) if label else (None, ())
+    y, classes = read_labels(found.aside[label]) if label else (None, ())
     return Dataset(
         name=path.name, X=found.X, y=y, classes=classes,
         ids=np.array(found.aside[row_id]) if row_id else None,

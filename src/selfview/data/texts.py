@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from selfview.data.dataset import Array, Dataset
-from selfview.data.folders import encode_labels, find_files, labels_of, names_of
+from selfview.data.folders import find_files, labels_of, names_of
 from selfview.data.guard import reading, regular_file, settle_bad_rows, tell
+from selfview.data.labels import read_labels
 from selfview.data.newsgroups import looks_like_post, strip_post
 from selfview.data.preparation import Options, Preparation
 from selfview.errors import FileFormatError, InputError
@@ -28,7 +29,8 @@ _SNIPPET = 200  # characters
 class TextPreparation(Preparation):
     """Sublinear tf-idf of a fixed vocabulary, l2 rows times sqrt(number of words).
 
-    ``text`` is the field of a .jsonl file that holds the text. With ``posts``, a text that starts
+    ``text`` is the field of a .jsonl file that holds the text, ``id`` that of the row's name, which
+    a new file may have or not. With ``posts``, a text that starts
     with a news header is stripped of header, quotes and signature first, as 20news is.
     """
 
@@ -36,6 +38,7 @@ class TextPreparation(Preparation):
     idf: NDArray[np.float64]
     text: str = "text"
     posts: bool = False
+    id: str | None = None
 
     kind: ClassVar[str] = "text"
     suffixes: ClassVar[str] = ".txt files or a folder of them, or .jsonl"
@@ -63,7 +66,7 @@ class TextPreparation(Preparation):
         return csr_matrix(unit_rows * np.sqrt(len(self.vocabulary)), dtype=np.float32)
 
     def _read_files(self, path: Path, options: Options) -> Dataset:
-        texts = _read_texts(path, replace(options, text=self.text))
+        texts = _read_texts(path, replace(options, text=self.text), self.id)
         own = [strip_post(t) if self.posts and looks_like_post(t) else t for t in texts.values]
         X = self.rows(own)
         blank = int((np.diff(X.indptr) == 0).sum())
@@ -93,6 +96,7 @@ def fit_text(path: Path, options: Options) -> Dataset:
                 f"than {options.min_words} words of the vocabulary"
             ),
         )
+    preparation = replace(preparation, id=options.id)
     return texts.take(keep).dataset(path, X[keep], preparation, messages)
 
 
@@ -139,7 +143,7 @@ class _Texts:
     def dataset(
         self, path: Path, X: csr_matrix, how: Preparation, messages: tuple[str, ...]
     ) -> Dataset:
-        y, classes = (None, ()) if self.labels is None else encode_labels(self.labels)
+        y, classes = (None, ()) if self.labels is None else read_labels(self.labels)
         return Dataset(
             name=path.name, X=X, y=y, classes=classes, ids=np.array(self.ids),
             snippets=snippets_of(self.values), source=f"path {path}", preparation=how,
@@ -147,9 +151,9 @@ class _Texts:
         )  # fmt: skip
 
 
-def _read_texts(path: Path, options: Options) -> _Texts:
+def _read_texts(path: Path, options: Options, usual_id: str | None = None) -> _Texts:
     if path.suffix.lower() == ".jsonl":
-        return _read_jsonl(regular_file(path), options)
+        return _read_jsonl(regular_file(path), options, usual_id)
     files = find_files(path, SUFFIXES)
     values, kept, bad = [], [], []
     for file in files:
@@ -180,7 +184,8 @@ def _read_text_file(file: Path) -> str:
         return content.decode("latin-1")
 
 
-def _read_jsonl(path: Path, options: Options) -> _Texts:
+def _read_jsonl(path: Path, options: Options, usual_id: str | None) -> _Texts:
+    """A text a line; a label may be missing or null, but not from all lines."""
     values, ids, bad = [], [], []
     labels: list[str] = []
     total = 0
@@ -188,18 +193,23 @@ def _read_jsonl(path: Path, options: Options) -> _Texts:
         total += 1
         try:
             record = json.loads(line)
-            text = _field(record, options.text, (str,))
-            row_id = str(number) if options.id is None else str(_field(record, options.id))
-            if options.label is not None:
-                labels.append(str(_field(record, options.label)))
+            text = _field(record, options.text, (str,), "--text")
+            own = options.id or (usual_id if usual_id in record else None)
+            row_id = str(number) if own is None else str(_field(record, own))
+            given = None
+            if options.label is not None and record.get(options.label) is not None:
+                given = str(_field(record, options.label))
         except (ValueError, RecursionError) as error:
             bad.append(f"{path} line {number}: {error if str(error) else 'nested too deep'}")
             continue
         values.append(text)
         ids.append(row_id)
+        labels.append(given or "")
     if total == 0:
         raise FileFormatError(f"{path} holds no lines")
     messages = settle_bad_rows(path, bad, total, options.skip_bad)
+    if options.label is not None and not any(labels):
+        raise InputError(f"{path}: no line has a label in the field {options.label!r}")
     return _Texts(values, ids, labels if options.label else None, tuple(bad), messages)
 
 
@@ -210,9 +220,15 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, line
 
 
-def _field(record: Any, name: str, types: tuple[type, ...] = (str, int, float, bool)) -> Any:
-    if not isinstance(record, dict) or name not in record:
-        raise ValueError(f"has no field {name!r}")
+def _field(
+    record: Any, name: str, types: tuple[type, ...] = (str, int, float, bool), option: str = ""
+) -> Any:
+    if not isinstance(record, dict):
+        raise ValueError("is not an object with named fields")
+    if name not in record:
+        others = ", ".join(repr(str(key)[:40]) for key in list(record)[:8]) or "none"
+        say = f"; name one with {option}" if option and record else ""
+        raise ValueError(f"has no field {name!r}, but {others}{say}")
     if not isinstance(record[name], types):
         raise ValueError(f"field {name!r} is a {type(record[name]).__name__}, not text")
     return record[name]

@@ -11,16 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from selfview.errors import InputError
+from selfview.labels import NONE, looks_continuous
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
 TargetKind = Literal["auto", "classes", "continuous"]
-
-MISSING_LABEL = -1
-# A 1-d float target with fractions counts as continuous above this many distinct values, or when
-# more than a quarter of its rows are distinct: 0.5, 1.5, 2.5 over and over are still class names.
-MANY_VALUES = 50
 
 
 @dataclass(frozen=True)
@@ -107,21 +103,9 @@ def check_target(y: Any, n: int, kind: TargetKind = "auto") -> Target:
         raise InputError(f"y must be (n,) or (n, outputs), got shape {raw.shape}")
     if kind == "classes" and raw.ndim == 2:
         raise InputError("class labels must be one for each row; for one-hot rows use y.argmax(1)")
-    if kind == "continuous" or (kind == "auto" and _looks_continuous(raw)):
+    if kind == "continuous" or (kind == "auto" and looks_continuous(raw)):
         return _continuous(raw)
     return _classes(raw)
-
-
-def _looks_continuous(raw: npt.NDArray[Any]) -> bool:
-    if raw.ndim == 2:
-        return True
-    if raw.dtype.kind != "f":
-        return False
-    values = raw[np.isfinite(raw)]
-    if np.all(values == np.round(values)):
-        return False
-    distinct = np.unique(values).size
-    return distinct > MANY_VALUES or distinct > values.size / 4
 
 
 def _continuous(raw: npt.NDArray[Any]) -> Target:
@@ -151,7 +135,7 @@ def _classes(raw: npt.NDArray[Any]) -> Target:
     if len(names) < 2:
         raise InputError(
             f"y must hold at least two classes, got {len(names)} in {len(labels)} labelled rows "
-            f"({MISSING_LABEL}, NaN, None and '' mean 'no label')"
+            f"({NONE}, NaN, None and '' mean 'no label')"
         )
     if counts.max() < 2:
         raise InputError(
@@ -167,9 +151,9 @@ def _missing(raw: npt.NDArray[Any]) -> Bools:
         if np.isinf(raw).any():
             row = int(np.flatnonzero(np.isinf(raw))[0])
             raise InputError(f"labels must not be infinite, but row {row} is")
-        return np.asarray(np.isnan(raw) | (raw == MISSING_LABEL))
+        return np.asarray(np.isnan(raw) | (raw == NONE))
     if raw.dtype.kind in "iu":
-        return np.asarray(raw == MISSING_LABEL)
+        return np.asarray(raw == NONE)
     if raw.dtype.kind in "US":
         return np.asarray(raw == raw.dtype.type())
     return np.array([_is_missing(value) for value in raw], dtype=bool)
@@ -179,7 +163,7 @@ def _is_missing(value: Any) -> bool:
     if value is None or (isinstance(value, str) and not value):
         return True
     try:
-        return bool(value != value or value == MISSING_LABEL)  # NaN and NaT differ from themselves
+        return bool(value != value or value == NONE)  # NaN and NaT differ from themselves
     except (TypeError, ValueError):  # pandas.NA refuses to be true or false
         return True
 

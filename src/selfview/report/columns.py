@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data import Dataset
+from selfview.labels import looks_continuous
 
 CLUSTERS = 8  # where no label says how many
 MAX_CLUSTERS = 24
@@ -75,7 +76,8 @@ def _labels(dataset: Dataset) -> Column:
 
 
 def _column(name: str, values: NDArray[Any]) -> Column:
-    if values.dtype.kind in "iuf" and len(np.unique(values)) > _WHOLE_NUMBERS:
+    many = values.dtype.kind in "iuf" and len(np.unique(values)) > _WHOLE_NUMBERS
+    if many or looks_continuous(values):
         return Column(name, values=values.astype(np.float64))
     return category(name, values)
 

@@ -14,13 +14,14 @@ from selfview.report.comparison import Cell, Table
 SCORED_ROWS = 5_000
 _FEWEST = 20  # rows, below which a score is chance
 
-# Score, heading, what it is, factor, decimals.
+# Score, heading, factor, decimals.
 _SCORES = (
     ("linear_accuracy", "Linear probe %", 100, 1),
     ("knn_accuracy", "k-NN %", 100, 1),
     ("kmeans_acc", "k-means ACC %", 100, 1),
     ("kmeans_nmi", "NMI %", 100, 1),
     ("kmeans_ari", "ARI %", 100, 1),
+    ("regression_r2", "Linear R² %", 100, 1),
     ("trustworthiness", "Trustworthiness %", 100, 1),
 )
 MEANINGS = {
@@ -29,6 +30,7 @@ MEANINGS = {
     "k-means ACC %": "agreement of k-means clusters with the labels, matched one to one",
     "NMI %": "normalised mutual information of clusters and labels",
     "ARI %": "adjusted Rand index of clusters and labels; chance is 0",
+    "Linear R² %": "variance of the label that a linear fit explains, on rows held out from it",
     "Trustworthiness %": "how far near rows in the features are near in the raw data too",
 }
 
@@ -107,16 +109,17 @@ def _scores(
     scores: dict[str, float] = {}
     if dataset.y is not None:
         y = np.asarray(dataset.y)[rows]
+        measures = ("linear", "knn", "clustering") if dataset.n_classes else ("regression",)
         split = None
         if dataset.test is not None:
             split = np.isin(rows, dataset.test)
-        for measure in ("linear", "knn", "clustering"):
+        elif not dataset.n_classes:
+            split = np.random.default_rng(seed).permutation(len(rows)) < len(rows) // 5
+        for measure in measures:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SelfViewWarning)
                 try:
-                    scores |= evaluate(
-                        E, y, split=split, measures=measure, target="classes", random_state=seed
-                    )
+                    scores |= evaluate(E, y, split=split, measures=measure, random_state=seed)
                 except SelfViewError:  # one row a class and the like: the table shows a dash
                     continue
     scores |= trustworthiness(raw, E, seed)

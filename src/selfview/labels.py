@@ -1,0 +1,24 @@
+"""What is a label: the number of a class, or a measurement; and how a row says it has none."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+NONE = -1  # among numbers of classes; NaN among measurements
+# Numbers with fractions are measurements above this many distinct values, or when more than a
+# quarter of the rows are distinct: 0.5, 1.5, 2.5 over and over are still class names.
+MANY_VALUES = 50
+
+
+def looks_continuous(values: NDArray[Any]) -> bool:
+    """Whether labels are measurements, and not numbers or names of classes."""
+    if values.ndim == 2:
+        return True
+    if values.dtype.kind != "f":
+        return False
+    finite = values[np.isfinite(values)]
+    if np.all(finite == np.round(finite)):
+        return False
+    distinct = np.unique(finite).size
+    return bool(distinct > MANY_VALUES or distinct > finite.size / 4)
