@@ -71,6 +71,25 @@ def test_labels_that_cannot_be_scored_do_not_cost_the_model(call, table, tmp_pat
     assert (tmp_path / "run" / "model.safetensors").is_file()
 
 
+def test_measurements_are_judged_by_a_linear_fit(call, table, tmp_path):
+    lines = table.read_text().splitlines()
+    values = np.random.default_rng(0).normal(size=len(lines) - 1)
+    new = [line.rsplit(",", 1)[0] + f",{v}" for line, v in zip(lines[1:], values, strict=True)]
+    (tmp_path / "m.csv").write_text("\n".join([lines[0], *new]) + "\n")
+    options = ("m.csv", "--label", "kind", "--epochs", 1, "--out", "run", "-q")
+    assert "a measurement each (for scores only)" in call("fit", *options, "--dry-run")[1]
+    code, out, _ = call("fit", *options)
+    assert code == 0
+    assert "regression_r2" in out
+    assert "kmeans_acc" not in out
+
+
+def test_an_export_of_an_earlier_model_is_told(call, table, tmp_path):
+    (tmp_path / "run" / "export").mkdir(parents=True)
+    options = ("rows.csv", "--label", "kind", "--epochs", 1, "--out", "run", "-q")
+    assert "export is of an earlier model" in call("fit", *options)[2]
+
+
 def test_a_run_without_a_report_leaves_none_of_an_earlier_model(call, table, tmp_path):
     options = ("--label", "kind", "--epochs", 1, "--out", "run", "-q")
     assert call("fit", "rows.csv", *options)[0] == 0

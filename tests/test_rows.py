@@ -152,6 +152,12 @@ def test_items_of_different_shapes_are_named():
         rows.take(np.array([0, 1]))
 
 
+def test_a_loader_is_asked_for_its_dataset():
+    loader = torch.utils.data.DataLoader(torch.zeros(8, 3))
+    with pytest.raises(InputError, match=r"pass its dataset, loader\.dataset"):
+        as_rows(loader)
+
+
 def test_an_iterable_dataset_is_refused():
     class Stream(torch.utils.data.IterableDataset):
         def __iter__(self):

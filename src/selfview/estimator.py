@@ -367,8 +367,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         parameters.one_of("precision", self.precision, ("auto", "float32", "bfloat16"))
         if not isinstance(self.encoder, nn.Module):
             parameters.one_of("encoder", self.encoder, networks.ENCODERS)
-        if self.epochs != "auto":
-            parameters.integer("epochs", self.epochs, at_least=1)
+        parameters.integer_or("epochs", self.epochs, "auto", at_least=1)
         if not isinstance(self.checkpoint, str | Path | None):
             raise InputError(f"checkpoint must be a folder or None, got {self.checkpoint!r}")
         if not isinstance(self.verbose, bool):

@@ -42,6 +42,8 @@ def as_rows(X: Any) -> Rows:
                 "and __getitem__"
             )
         return _not_empty(DatasetRows(X))
+    if isinstance(X, torch.utils.data.DataLoader):
+        raise InputError("a DataLoader makes batches of its own: pass its dataset, loader.dataset")
     if isinstance(X, Tensor):
         if X.layout != torch.strided:
             X = X.detach().cpu().to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]

@@ -222,8 +222,7 @@ class SelfView(Embedder):
         parameters.one_of("recipe", self.recipe, list(RECIPES))
         parameters.one_of("schedule", self.schedule, ["auto", *SCHEDULES])
         parameters.integer("n_prototypes", self.n_prototypes, at_least=2)
-        if self.neighbours != "auto":
-            parameters.integer("neighbours", self.neighbours, at_least=0)
+        parameters.integer_or("neighbours", self.neighbours, "auto", at_least=0)
         if self.contrast != 0:
             parameters.positive_or("contrast", self.contrast, "auto")
         parameters.one_of("batch_norm", self.batch_norm, networks.BATCH_NORM)

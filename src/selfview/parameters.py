@@ -22,6 +22,17 @@ def integer(name: str, value: Any, at_least: int) -> int:
     return int(value)
 
 
+def integer_or(name: str, value: Any, word: str, at_least: int) -> int | None:
+    """None if `value` is the given word, else `value` if it is an integer of at least so much."""
+    if isinstance(value, str) and value == word:
+        return None
+    if isinstance(value, str):
+        raise InputError(
+            f"{name} must be {word!r} or an integer of at least {at_least}, got {value!r}"
+        )
+    return integer(name, value, at_least)
+
+
 def positive(name: str, value: Any) -> float:
     """`value` if it is a finite number above zero."""
     if isinstance(value, bool) or not isinstance(value, Real):

@@ -262,3 +262,39 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
         read(tmp_path / "w.wav", labels_from_name="x")
     with pytest.raises(InputError, match="finds no label"):
         read(tmp_path / "w.wav", labels_from_name="(x)")
+
+
+def test_files_that_are_not_what_their_names_say(tmp_path: Path) -> None:
+    import gzip
+
+    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    with pytest.raises(InputError, match="unpack it first"):
+        read(tmp_path / "rows.csv.gz")
+    np.savetxt(tmp_path / "rows.txt", np.eye(5))
+    with pytest.raises(InputError, match="holds numbers, not a text"):
+        read(tmp_path / "rows.txt")
+    (tmp_path / "rows.txt").write_text("one text of some words in 2026")
+    assert read(tmp_path / "rows.txt").X.shape[0] == 1
+
+
+def test_a_jsonl_without_the_field_says_which_it_has(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"body": "some words", "n": 1}\n')
+    with pytest.raises(FileFormatError, match=r"no field 'text', but 'body', 'n'; name .* --text"):
+        read(tmp_path / "a.jsonl")
+    (tmp_path / "a.jsonl").write_text('["some words"]\n')
+    with pytest.raises(FileFormatError, match="not an object with named fields"):
+        read(tmp_path / "a.jsonl")
+
+
+def test_new_texts_are_named_by_the_field_of_the_fit(tmp_path: Path) -> None:
+    lines = [json.dumps({"text": f"word{i} common", "key": f"k{i}"}) for i in range(4)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    how = read(tmp_path / "a.jsonl", id="key").preparation
+    assert how is not None
+    again = how.read(tmp_path / "a.jsonl").ids
+    assert again is not None
+    assert again.tolist() == ["k0", "k1", "k2", "k3"]
+    (tmp_path / "b.jsonl").write_text('{"text": "common"}\n')
+    new = how.read(tmp_path / "b.jsonl").ids
+    assert new is not None
+    assert new.tolist() == ["1"]

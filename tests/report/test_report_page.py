@@ -135,6 +135,18 @@ def test_raw_features_and_pca_are_judged_in_the_units_of_the_model():
     assert "divided by its spread" in score_table(dataset, X[:, :2], unit).note
 
 
+def test_measurements_are_told_by_a_linear_fit_on_rows_held_out():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 150))
+    y = X[:, 0] + 0.1 * rng.normal(size=200)
+    y[::10] = np.nan
+    table = score_table(Dataset("measured", X, y=y), X[:, :2]).table
+    assert table.headings == ("Features", "Linear R² %", "Trustworthiness %")
+    found = [float(row[1].text) for row in table.rows]
+    assert found[2] > 97  # two features, one of them the label's
+    assert found[0] < 90  # 150 features fit 144 rows by heart, which on those rows would be 100
+
+
 def test_pictures_are_the_pixels_when_they_fit(tmp_path):
     image = pytest.importorskip("PIL.Image")
     import io

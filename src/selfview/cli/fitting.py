@@ -167,6 +167,8 @@ def _write(plan: Plan, report: bool) -> None:
     save_run(plan.out, model, dataset, config=plan.config, scores=scores)
     _forget(plan.checkpoint)
     (plan.out / REPORT).unlink(missing_ok=True)  # of a model that was here before
+    if (plan.out / "export").is_dir():
+        _notes([f"{plan.out / 'export'} is of an earlier model: `selfview export` makes it anew"])
     for name, value in scores.items():
         typer.echo(f"{name} {value:.4g}")
     if report:

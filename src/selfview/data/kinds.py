@@ -69,6 +69,8 @@ def read_path(path: Path, options: Options) -> Dataset:
     kind = _suffix_of_folder(path) if path.is_dir() else path.suffix.lower()
     if kind not in READERS and is_idx(path):
         kind = ".gz"
+    if kind == ".gz" and Path(path.stem).suffix.lower() in READERS:
+        raise InputError(f"{path} is packed, and only IDX files are read so: unpack it first")
     if kind not in READERS:
         known = ", ".join(sorted(READERS))
         raise InputError(f"{path}: files of this kind can't be read; known are {known}")

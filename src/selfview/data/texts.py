@@ -155,6 +155,8 @@ def _read_texts(path: Path, options: Options, usual_id: str | None = None) -> _T
     if path.suffix.lower() == ".jsonl":
         return _read_jsonl(regular_file(path), options, usual_id)
     files = find_files(path, SUFFIXES)
+    if len(files) == 1:
+        _check_is_text(path, files[0])
     values, kept, bad = [], [], []
     for file in files:
         try:
@@ -168,6 +170,17 @@ def _read_texts(path: Path, options: Options, usual_id: str | None = None) -> _T
     y, classes = labels_of(names, options.labels_from_name)
     labels = None if y is None else [classes[i] for i in y]
     return _Texts(values, names, labels, tuple(bad), messages)
+
+
+def _check_is_text(path: Path, file: Path) -> None:
+    """One text has nothing to be told from; most often it is something else."""
+    words = _read_text_file(file)[:10_000].replace(",", " ").replace(";", " ").split()[:-1]
+    try:
+        [float(word) for word in words]
+    except ValueError:
+        return
+    if words:
+        raise InputError(f"{path} holds numbers, not a text: save them as .csv or .npy")
 
 
 def _read_text_file(file: Path) -> str:

@@ -59,6 +59,9 @@ function drawLegend() {
     bar.style.background = `linear-gradient(to right, ${VIRIDIS.join(",")})`;
     box.replaceChildren(title, bar, make("p", { className: "ends" },
       make("span", {}, format(low)), make("span", {}, format(high))));
+    const none = column.values.reduce((count, value) => count + Number.isNaN(value), 0);
+    if (none) box.append(make("p", { className: "hint" },
+      `Grey: ${none.toLocaleString("en")} rows without a value.`));
     return;
   }
   const slot = slots(column);

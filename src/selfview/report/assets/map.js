@@ -2,6 +2,7 @@
 
 const WITHOUT_WEBGL = 15000; // points that a browser draws one by one without pain
 const MOST_NAMED = 24; // categories with their name on the map
+const FEW = 200; // points, below which names stand over theirs and not on them
 const map = { column: null, selected: null, focus: null, shown: null, listeners: [] };
 
 function startMap(facts, arrays) {
@@ -88,6 +89,7 @@ function names() {
   if (column.names.length > MOST_NAMED) return [];
   const groups = column.names.map(() => []);
   for (const row of map.shown) groups[column.codes[row]].push(row);
+  const above = rows.n < FEW ? map.size / 2 + 12 : 0; // over one point of few, a name would hide it
   const middle = (values) => values.sort((a, b) => a - b)[values.length >> 1];
   return groups.flatMap((group, code) => {
     if (!group.length) return [];
@@ -97,7 +99,7 @@ function names() {
     const far = (row) => (px(row) - x) ** 2 + (py(row) - y) ** 2;
     const nearest = some.reduce((a, b) => (far(b) < far(a) ? b : a));
     return [{ x: px(nearest), y: py(nearest), showarrow: false, captureevents: false,
-      text: plain(short(column.names[code], 22)), borderpad: 2.5,
+      text: plain(short(column.names[code], 22)), borderpad: 2.5, yshift: above,
       font: { size: 12, color: css("--ink"), family: css("--sans") },
       bgcolor: css("--veil"), bordercolor: colourOfSlot(slots(column)[code]), borderwidth: 1.5 }];
   });
