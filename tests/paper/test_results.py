@@ -48,6 +48,15 @@ def test_rows_that_the_paper_lacks_take_part_in_places_but_not_in_its_ranking():
     assert (known.place, known.rank, known.printed_rank) == (2, 1, 1)
 
 
+def test_raw_features_take_no_place(full_folder):
+    folder, choice = full_folder
+    table = tabulate("table2", choice, read_shelf(folder))
+    raw = table.cell("raw features", "fsdd", "linear")
+    assert raw.mean is not None
+    assert raw.place is None
+    assert {row[0].place for row in table.cells} >= {1, 2, 3}
+
+
 def test_mean_and_deviation_are_over_seeds_of_the_better_variant(full_folder):
     folder, choice = full_folder
     shelf = read_shelf(folder)

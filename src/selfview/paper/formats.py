@@ -20,9 +20,9 @@ CSV_COLUMNS = (
 )
 LEGEND = (
     "A cell is ours | the paper's: mean ± standard deviation over seeds (none for one seed). "
-    "①②③: the best three of a column, in the paper yellow, grey and bronze; its own marks stand "
-    "beside its numbers. ≠: another place than in the paper among the methods that both have, and "
-    "clearly on the other side of one of them."
+    "①②③: the best three embeddings of a column, in the paper yellow, grey and bronze; its own "
+    "marks stand beside its numbers. ≠: another place than in the paper among the methods that "
+    "both have, and clearly on the other side of one of them."
 )
 
 

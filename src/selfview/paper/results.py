@@ -68,15 +68,17 @@ def tabulate(name: str, choice: Choice, shelf: Shelf) -> Table:
     piece = choice.piece(name)
     rows, columns = choice.rows(piece), choice.columns(piece)
     cells = [[_cell(piece, row, c, choice, shelf) for c in columns] for row in rows]
+    # Raw features are what embeddings are held against, not one of them.
+    contest = [cells[i] for i, row in enumerate(rows) if row.variants[0].method != "raw"]
     for j, column in enumerate(columns):
-        in_column = [row[j] for row in cells]
+        in_column = [row[j] for row in contest]
         # Costs are no contest: table 1 has ratios instead of places.
         ranked = (
             _with_ratios(in_column)
             if name == "table1"
             else _ranked(in_column, METRICS[column.metric], name in MARKED)
         )
-        for row_cells, cell in zip(cells, ranked, strict=True):
+        for row_cells, cell in zip(contest, ranked, strict=True):
             row_cells[j] = cell
     return Table(piece, tuple(rows), tuple(columns), tuple(map(tuple, cells)))
 
