@@ -157,6 +157,8 @@ def _escaped(text: str) -> str:
 def notes(table: Table) -> list[str]:
     """Lines below a table: failures, ranks that differ, numbers that are out of date."""
     lines = []
+    if any(column.metric == "seconds" for column in table.columns):
+        lines.append("seconds are of other rows and another machine than the paper's: compare ×")
     for i, row in enumerate(table.rows):
         errors = dict.fromkeys(e for cell in table.cells[i] for e in cell.errors)
         lines += [f"{row.title}: {error}" for error in errors]
