@@ -9,7 +9,8 @@ import json
 import math
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -114,29 +115,36 @@ def _parsed(line: bytes) -> Record:
     return record
 
 
-def append(folder: Path, record: Record | None) -> None:
-    """Add a record: one write of one line under a lock, on the disk when this returns.
+def check_writable(folder: Path) -> None:
+    """Raise if no record could be added to the folder: better before a training than after it."""
+    with _opened(folder):
+        pass
 
-    None adds nothing, and finds out whether a record could be added.
-    """
-    path, line = folder / RECORDS, b""
-    if record is not None:
-        content = {"format": FORMAT, **{name: getattr(record, name) for name in _FIELDS}}
-        line = json.dumps(plain(content), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+
+def append(folder: Path, record: Record) -> None:
+    """Add a record: one write of one line under a lock, on the disk when this returns."""
+    content = {"format": FORMAT, **{name: getattr(record, name) for name in _FIELDS}}
+    line = json.dumps(plain(content), ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    with _opened(folder) as handle:
+        _lock(handle)
+        size = os.fstat(handle).st_size
+        # After a line that a crash cut short, on a new line.
+        cut = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
+        data = b"\n" * cut + line
+        if os.write(handle, data) != len(data):
+            raise OSError("the disk is full")
+        os.fsync(handle)
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    """The folder's records, to be added to."""
+    path = folder / RECORDS
     try:
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
         try:
-            if not line:
-                return
-            _lock(handle)
-            size = os.fstat(handle).st_size
-            # After a line that a crash cut short, on a new line.
-            cut = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
-            data = b"\n" * cut + line
-            if os.write(handle, data) != len(data):
-                raise OSError("the disk is full")
-            os.fsync(handle)
+            yield handle
         finally:
             os.close(handle)  # and with it the lock
     except OSError as error:

@@ -1,8 +1,9 @@
 """Both stages for a grid: train and measure what is missing, and record each fit as it ends."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from selfview.errors import SelfViewError
 from selfview.paper import measuring, training
 from selfview.paper.plan import Job, missing
 from selfview.paper.provenance import provenance
-from selfview.paper.records import Record, Shelf, append, plain, read_shelf
+from selfview.paper.records import Record, Shelf, append, check_writable, plain, read_shelf
 from selfview.paper.samples import Sample, load_sample
 
 Say = Callable[[str], None]
@@ -41,15 +42,15 @@ def run(
     A fit that fails becomes a record that says why; the next call tries it again. Embeddings and
     checkpoints stay in `work`, so that a new measure, or one that changed, trains nothing.
     """
-    append(out, None)  # better now than after the first training
+    check_writable(out)
+    bench = _Bench(out, work, budget, say, verbose)
     shelf = read_shelf(out)
     for problem in shelf.problems:
         say(f"warning: {problem}")
-    outcome = Outcome()
     unavailable: dict[str, str] = {}
     todo = [job for job in jobs if missing(job, shelf)]
-    outcome = replace(outcome, before=len(jobs) - len(todo))
-    left, number, busy = len(todo), 0, 0
+    count = Counter(before=len(jobs) - len(todo))
+    left, number = len(todo), 0
     while todo:
         job = todo.pop(0)
         number += 1
@@ -66,79 +67,97 @@ def run(
             say(f"  {job.fit.dataset} can't be had, all its runs are left out: {error}")
             continue
         try:
-            with training.claimed(work / job.fit.key):
-                # Another process may have done it since this one looked.
-                now = read_shelf(out)
-                wanted = missing(job, now)
-                known = now.records.get(job.fit.key)
-                good = _one(job, wanted, known, sample, now, work, budget, say, verbose)
+            count["done" if bench.do(job, sample) else "failed"] += 1
         except training.BusyError:
             say("  another process is at it")
             if number <= left:
                 todo.append(job)  # once more when all else is done
             else:
-                busy += 1
-            continue
-        key = "done" if good else "failed"
-        outcome = replace(outcome, **{key: getattr(outcome, key) + 1})
+                count["busy"] += 1
     reasons = tuple(f"{name}: {reason}" for name, reason in unavailable.items())
-    return replace(outcome, busy=busy, unavailable=reasons)
+    return Outcome(**count, unavailable=reasons)
 
 
-def _one(
-    job: Job,
+@dataclass(frozen=True)
+class _Bench:
+    """Where jobs are done: a folder for their records, one for their embeddings."""
+
+    out: Path
+    work: Path
+    budget: str
+    say: Say
+    verbose: int
+
+    def do(self, job: Job, sample: Sample) -> bool:
+        """Train if need be, measure, and record; whether all went well."""
+        folder = self.work / job.fit.key
+        with training.claimed(folder):
+            # Another process may have done it since the caller looked.
+            shelf = read_shelf(self.out)
+            wanted = missing(job, shelf)
+            if not wanted:
+                return True
+            start = time.monotonic()
+            known = shelf.records.get(job.fit.key)
+            about = self._trained(job, sample, known, folder)
+            if about is None:
+                return False
+            subject = measuring.Subject(folder, about, sample, job.fit.method, job.fit.seed)
+            scores = _measured(subject, wanted, shelf, job.fit.key, known)
+            append(self.out, _record(job, about, scores, self.budget, known))
+            errors = {name: score["error"] for name, score in scores.items() if score.get("error")}
+            for name, reason in errors.items():
+                self.say(f"  {name} failed: {reason}")
+            if not errors:
+                self.say(f"  {time.monotonic() - start:.1f} s")
+            return not errors
+
+    def _trained(
+        self, job: Job, sample: Sample, known: Record | None, folder: Path
+    ) -> dict[str, Any] | None:
+        """What training left, now or before; None if it failed, and a record that says why."""
+        start = time.monotonic()
+        holds = known is not None and not known.error
+        about = training.trained(folder, job.fit)
+        if about is not None:
+            return about
+        if holds:
+            self.say(f"  its embedding is not in {self.work}: it is trained again")
+        try:
+            return training.train(folder, job.fit, sample, self.verbose)
+        except Exception as error:  # a grid outlives any method's failure
+            reason = measuring.told(error)
+        self.say(f"  failed: {reason}")
+        if not holds:  # else what was measured before still does
+            failure = Record(
+                key=job.fit.key,
+                fit=plain(asdict(job.fit)),
+                budget=self.budget,
+                error=reason,
+                data=sample.describe(),
+                seconds=round(time.monotonic() - start, 3),
+                provenance=provenance(),
+            )
+            append(self.out, failure)
+        return None
+
+
+def _measured(
+    subject: measuring.Subject,
     wanted: Sequence[str],
-    known: Record | None,
-    sample: Sample,
     shelf: Shelf,
-    work: Path,
-    budget: str,
-    say: Say,
-    verbose: int,
-) -> bool:
-    """Train if need be, measure, and record; whether all went well."""
-    if not wanted:
-        return True
-    fit, folder = job.fit, work / job.fit.key
-    start = time.monotonic()
-    about = training.trained(folder, fit)
-    try:
-        if about is None:
-            if known is not None and not known.error:
-                say(f"  its embedding is not in {work}: it is trained again")
-            about = training.train(folder, fit, sample, verbose)
-    except Exception as error:  # a grid outlives any method's failure
-        reason = measuring.told(error)
-        say(f"  failed: {reason}")
-        if known is not None and not known.error:
-            return False  # what was measured before still holds
-        seconds = round(time.monotonic() - start, 3)
-        failure = Record(
-            key=fit.key,
-            fit=plain(asdict(fit)),
-            budget=budget,
-            error=reason,
-            data=sample.describe(),
-            seconds=seconds,
-            provenance=provenance(),
-        )
-        append(shelf.folder, failure)
-        return False
-    subject = measuring.Subject(folder, about, sample, fit.method, fit.seed)
-    stale = known is None or bool(known.error) or known.provenance != about["provenance"]
-    scores: dict[str, Any] = {} if stale or known is None else dict(known.scores)
-    # Trained anew: scores of the embedding that was before say nothing of this one.
-    names = [*wanted, *(known.scores if known is not None and stale else ())]
+    key: str,
+    known: Record | None,
+) -> dict[str, Any]:
+    """The scores on record with those wanted; all anew if the embedding is another one."""
+    before = {} if known is None or known.error else dict(known.scores)
+    stale = known is None or known.provenance != subject.about["provenance"]
+    scores = {} if stale else before
+    names = [*wanted, *(before if stale else ())]
     for name in dict.fromkeys(names):
         if name in measuring.MEASURES:
-            scores[name] = measuring.take(name, subject, shelf, fit.key)
-    append(shelf.folder, _record(job, about, scores, budget, known))
-    errors = {name: score["error"] for name, score in scores.items() if score.get("error")}
-    for name, reason in errors.items():
-        say(f"  {name} failed: {reason}")
-    if not errors:
-        say(f"  {time.monotonic() - start:.1f} s")
-    return not errors
+            scores[name] = measuring.take(name, subject, shelf, key)
+    return scores
 
 
 def _record(
