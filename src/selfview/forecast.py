@@ -32,6 +32,7 @@ class Forecast:
 
     rows: int
     shape: tuple[int, ...]
+    unlike: bool  # columns are of unlike units, and counted by their spreads
     encoder: str
     parameters: int
     epsilon: float | None
@@ -65,6 +66,7 @@ def forecast(model: "Embedder", X: Any) -> Forecast:
     return Forecast(
         rows=rows.n,
         shape=rows.shape,
+        unlike=bool(run.summary.spreads),
         encoder=encoder_name(network.encoder),
         parameters=sum(p.numel() for p in network.parameters()),
         epsilon=None if epsilon is None else float(epsilon),

@@ -282,11 +282,7 @@ class SelfView(Embedder):
         final_entropy = (
             math.log(k) / 2 if self.target_entropy == "auto" else float(self.target_entropy)
         )
-
-        contrast = self.contrast
-        if contrast == "auto":
-            contrast = RECIPES[self.recipe].contrast if run.neighbours else 0.0
-        contrast = float(contrast)
+        contrast = self._contrast(run)
 
         def targets(logits: Tensor, step: Step) -> Tensor:
             """Targets of a view, with the temperature that the last view left (Algorithm 2)."""
@@ -349,6 +345,11 @@ class SelfView(Embedder):
         if neighbours:
             views.append(neighbours.draw(step))
         return torch.cat(views)
+
+    def _contrast(self, run: Run) -> float:
+        if self.contrast != "auto":
+            return float(self.contrast)
+        return RECIPES[self.recipe].contrast if run.neighbours else 0.0
 
     def _lengths(self, network: EncoderHead) -> tuple[float, Tensor | None]:
         """Length of the probe; and the columns' units, if lengths are counted in them."""

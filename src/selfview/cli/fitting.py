@@ -210,7 +210,7 @@ def _lines(plan: Plan, found: Forecast) -> dict[str, str]:
     return {
         "data": f"{plan.config.data}",
         "rows": f"{found.rows:,}{labels}",
-        "features": shape,
+        "features": shape + ", of unlike units: each counts by its spread" * found.unlike,
         "encoder": f"{found.encoder}, {found.parameters / 1e6:.2f} M parameters with the head",
         "epsilon": f"{found.epsilon:.4g}",
         "steps": f"{found.steps:,} ({found.epochs:,} epochs of {each:,})",
