@@ -77,7 +77,7 @@ def test_measurements_are_judged_by_a_linear_fit(call, table, tmp_path):
     new = [line.rsplit(",", 1)[0] + f",{v}" for line, v in zip(lines[1:], values, strict=True)]
     (tmp_path / "m.csv").write_text("\n".join([lines[0], *new]) + "\n")
     options = ("m.csv", "--label", "kind", "--epochs", 1, "--out", "run", "-q")
-    assert "a measurement each (for scores only)" in call("fit", *options, "--dry-run")[1]
+    assert "measurements (for scores only)" in call("fit", *options, "--dry-run")[1]
     code, out, _ = call("fit", *options)
     assert code == 0
     assert "regression_r2" in out

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from selfview import SelfView, evaluate
 from selfview import compare as comparing
 from selfview.cli import app
 from selfview.compare import METHODS, Record, Settings, chosen, compare
@@ -166,14 +167,18 @@ def test_a_failing_method_is_a_row_that_says_why(blobs, monkeypatch):
 
 def test_columns_of_unlike_units_are_divided_by_their_spread_for_all(blobs):
     X, y = blobs
-    unlike = X * np.where(np.arange(X.shape[1]) == 0, 1e4, 1)
-    settings = Settings(n_components=2, measures=("clustering",))
-    found = compare(unlike, y, ["pca"], settings=settings)
-    expected = compare(X / X.std(axis=0), y, ["pca"], settings=settings)
-    for one, other in zip(found, expected, strict=True):
-        assert one.scores == pytest.approx(other.scores, abs=1e-6)
-    assert "divided by its spread" in markdown(tabulate(found))
-    assert "divided by its spread" not in markdown(tabulate(expected))
+    unlike = X * np.where(np.arange(X.shape[1]) == 0, 1e4, 1) + 50  # far from zero, as years are
+    settings = Settings(n_components=2, epochs=5, measures=("clustering",))
+    found = {r.method: r for r in compare(unlike, y, ["pca", "selfview"], settings=settings)}
+    expected = {r.method: r for r in compare(X / X.std(axis=0), y, ["pca"], settings=settings)}
+    for name, record in expected.items():
+        assert found[name].scores == pytest.approx(record.scores, abs=1e-6)
+    # SelfView sees to units by itself: it gets the rows as they are.
+    model = SelfView(n_components=2, epochs=5, random_state=0, verbose=0)
+    alone = evaluate(model.fit_transform(unlike), y, measures="clustering")
+    assert found["selfview"].scores == pytest.approx(alone, abs=1e-6)
+    assert "divided by its spread" in markdown(tabulate([*found.values()]))
+    assert "divided by its spread" not in markdown(tabulate([*expected.values()]))
 
 
 def test_the_best_of_a_column_is_marked():
@@ -242,3 +247,15 @@ def test_continuous_targets_are_judged_by_regression(data, rng):
     done = run(data / "X.npy", "--labels", data / "t.npy", "--methods", "pca", "-o", data / "o",
                "--components", 2)  # fmt: skip
     assert "RSS" in done.stdout
+
+
+def test_a_measurement_is_not_told_by_heart(data, rng):
+    X = np.load(data / "X.npy")
+    wide = rng.normal(size=(len(X), len(X)))
+    np.save(data / "wide.npy", wide)
+    np.savetxt(data / "target.txt", rng.normal(size=len(X)))
+    done = run(data / "wide.npy", "--labels", data / "target.txt", "--methods", "pca",
+               "--out", data / "o")  # fmt: skip
+    assert done.exit_code == 0, done.output
+    raw = json.loads(lines(data / "o")[0])
+    assert raw["scores"]["regression_r2"] < 0.5  # as many features as rows: 1 on the rows of a fit

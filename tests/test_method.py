@@ -523,6 +523,25 @@ def test_a_collapsed_run_warns_with_what_to_change(blobs):
     assert not model.health_["healthy"]
 
 
+@pytest.mark.filterwarnings("ignore::selfview.CollapseWarning")
+def test_scale_tells_what_rows_are_divided_by(blobs):
+    X, _ = blobs
+    assert small().fit(X).scale_ == 1.0
+    assert small().fit(X * 2**20).scale_ > 2**15
+    unlike = X * np.where(np.arange(X.shape[1]) == 0, 1e4, 1)
+    np.testing.assert_allclose(small().fit(unlike).scale_, unlike.std(axis=0), rtol=1e-4)
+
+    class Own(nn.Linear):
+        def __init__(self):
+            super().__init__(12, 3)
+            self.scale = nn.Parameter(torch.ones(3))  # a name of its own, not ours
+
+        def forward(self, x):
+            return super().forward(x) * self.scale
+
+    assert small(encoder=Own()).fit(X).scale_ == 1.0
+
+
 def test_silent_at_verbose_0_and_plain_lines_without_a_terminal(blobs, capfd):
     small().fit(blobs[0])
     assert capfd.readouterr() == ("", "")

@@ -24,12 +24,13 @@ from selfview.baselines.reducer import as_matrix
 from selfview.disk import locked, unwritable
 from selfview.errors import InputError, SelfViewError
 from selfview.evaluation import evaluate
+from selfview.evaluation.inputs import TargetKind
 from selfview.inputs import as_rows
 from selfview.neighbours import Neighbours
 
 RECORDS, CHECKPOINTS = "records.jsonl", "checkpoints"
-RAW = "raw"
-_SPREAD = "columns of unlike units; all methods see each divided by its spread"
+RAW, OURS = "raw", "selfview"
+_SPREAD = "columns are of unlike units; to all methods each is divided by its spread"
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ METHODS = {
     "vae": Method("VAE", _HOME, "VariationalAutoEncoder", learned=True, variants=BOTH),
     "aae": Method("AAE", _HOME, "AdversarialAutoEncoder", learned=True, variants=BOTH),
     "cpc": Method("CPC", _HOME, "CPC", learned=True),
-    "selfview": Method("SelfView", "selfview.method", "SelfView", learned=True),
+    OURS: Method("SelfView", "selfview.method", "SelfView", learned=True),
 }
 
 
@@ -76,6 +77,7 @@ class Settings:
     epochs: str | int = "auto"
     seed: int = 0
     measures: tuple[str, ...] = ("linear", "clustering")
+    target: TargetKind = "auto"  # what labels are, as in `selfview.evaluate`
     fit_rows: int | None = None
     device: str = "auto"
 
@@ -133,8 +135,9 @@ def compare(
     Parameters
     ----------
     X : rows as in `SelfView.fit`
-        All methods see all rows, and no labels; columns of unlike units divided by their spreads,
-        as SelfView does by itself, so that a scaler's merit isn't taken for a method's.
+        All methods see all rows, and no labels. If columns are of unlike units, which SelfView
+        sees to by itself, the others get them divided by their spreads: a scaler's merit isn't a
+        method's.
     y : array (n,) or (n, outputs)
         For the evaluation only.
     methods : "all", or names of `METHODS`
@@ -160,8 +163,8 @@ def compare(
     ['raw', 'pca']
     """
     names = chosen(methods)
-    X, notes = _in_like_units(X)
-    study = fingerprint(X, y, split, settings)
+    scaled = _in_like_units(X)
+    study = fingerprint(scaled, y, split, settings)
     records = []
     with nullcontext() if folder is None else locked(folder / CHECKPOINTS):
         known = {(r.method, r.variant): r for r in read_records(folder, study)}
@@ -172,23 +175,24 @@ def compare(
                 say(f"{label}: done before")
             else:
                 say(f"{label} ...")
-                done = _attempt(X, y, name, variant, settings, split, folder, study)
-                if name == RAW:
-                    done = replace(done, notes=(*notes, *done.notes))
+                rows = X if name == OURS else scaled
+                done = _attempt(rows, y, name, variant, settings, split, folder, study)
+                if name == RAW and scaled is not X:
+                    done = replace(done, notes=(_SPREAD, *done.notes))
                 say(f"{label}: {done.error or f'{done.seconds:.1f} s'}")
                 append_record(folder, done)
             records.append(done)
     return records
 
 
-def _in_like_units(X: Any) -> tuple[Any, tuple[str, ...]]:
-    """The rows, their columns divided by the spreads if these are unlike, and a note if so."""
+def _in_like_units(X: Any) -> Any:
+    """The rows, their columns divided by the spreads if these are unlike."""
     rows = as_rows(X)
     spreads = rows.summary().spreads
     if not spreads:
-        return X, ()
+        return X
     matrix = as_matrix(rows)  # not sparse: such columns are told no spreads
-    return matrix / np.asarray(spreads, dtype=matrix.dtype), (_SPREAD,)
+    return matrix / np.asarray(spreads, dtype=matrix.dtype)
 
 
 def _attempt(
@@ -214,7 +218,12 @@ def _attempt(
             Z = model.fit_transform(X)
             seconds = max(time.monotonic() - start, _trained(model))
             scores = evaluate(
-                Z, y, split=split, measures=list(settings.measures), random_state=settings.seed
+                Z,
+                y,
+                split=split,
+                measures=list(settings.measures),
+                random_state=settings.seed,
+                target=settings.target,
             )
         except Exception as error:  # a comparison outlives any method's failure
             told = str(error)

@@ -11,6 +11,26 @@ NONE = -1  # among numbers of classes; NaN among measurements
 MANY_VALUES = 50
 
 
+def missing(labels: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows have no label: -1, NaN, None or an empty string."""
+    if labels.dtype.kind == "f":
+        return np.asarray(np.isnan(labels) | (labels == NONE))
+    if labels.dtype.kind in "iu":
+        return np.asarray(labels == NONE)
+    if labels.dtype.kind in "US":
+        return np.asarray(labels == labels.dtype.type())
+    return np.array([_is_missing(value) for value in labels], dtype=bool)
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or (isinstance(value, str) and not value):
+        return True
+    try:
+        return bool(value != value or value == NONE)  # NaN and NaT differ from themselves
+    except (TypeError, ValueError):  # pandas.NA refuses to be true or false
+        return True
+
+
 def looks_continuous(values: NDArray[Any]) -> bool:
     """Whether labels are measurements, and not numbers or names of classes."""
     if values.ndim == 2:

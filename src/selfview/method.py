@@ -199,7 +199,7 @@ class SelfView(Embedder):
     @property
     def scale_(self) -> float | NDArray[np.float32]:
         """What rows are divided by."""
-        scale = getattr(self._fitted_network().encoder, "scale", torch.tensor(1.0))
+        scale = networks.scale_of(self._fitted_network().encoder)
         return scale.cpu().numpy() if scale.ndim else float(scale)
 
     def predict_proba(self, X: Any) -> Any:
@@ -354,7 +354,7 @@ class SelfView(Embedder):
     def _lengths(self, network: EncoderHead) -> tuple[float, Tensor | None]:
         """Length of the probe; and the columns' units, if lengths are counted in them."""
         xi = RECIPES[self.recipe].xi if self.xi == "auto" else float(self.xi)
-        scale = getattr(network.encoder, "scale", torch.tensor(1.0))
+        scale = networks.scale_of(network.encoder)
         if xi is None:
             xi = float(network.epsilon)
         elif not scale.ndim:

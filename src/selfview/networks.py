@@ -152,6 +152,11 @@ class ScaledEncoder(nn.Sequential):
         return in_parts(self, x, parts)
 
 
+def scale_of(encoder: nn.Module) -> Tensor:
+    """What an encoder of ours divides rows by; one's own takes them as they are."""
+    return encoder.scale if isinstance(encoder, ScaledEncoder) else torch.tensor(1.0)
+
+
 def in_parts(layers: nn.Sequential, x: Tensor, parts: int) -> Tensor:
     """`layers` of several batches of equal size that stand one after another in `x`.
 

@@ -273,8 +273,13 @@ def test_files_that_are_not_what_their_names_say(tmp_path: Path) -> None:
     np.savetxt(tmp_path / "rows.txt", np.eye(5))
     with pytest.raises(InputError, match="holds numbers, not a text"):
         read(tmp_path / "rows.txt")
-    (tmp_path / "rows.txt").write_text("one text of some words in 2026")
-    assert read(tmp_path / "rows.txt").X.shape[0] == 1
+    for text in ("one text of words in 2026", "1984 Orwell", "nan bread, inf, nan, inf"):
+        (tmp_path / "rows.txt").write_text(text)
+        assert read(tmp_path / "rows.txt").X.shape[0] == 1
+    how = read(tmp_path / "rows.txt").preparation
+    assert how is not None
+    np.savetxt(tmp_path / "rows.txt", np.eye(5))  # to a fitted vocabulary it is a text like others
+    assert how.read(tmp_path / "rows.txt").X.shape[0] == 1
 
 
 def test_a_jsonl_without_the_field_says_which_it_has(tmp_path: Path) -> None:
@@ -294,7 +299,9 @@ def test_new_texts_are_named_by_the_field_of_the_fit(tmp_path: Path) -> None:
     again = how.read(tmp_path / "a.jsonl").ids
     assert again is not None
     assert again.tolist() == ["k0", "k1", "k2", "k3"]
-    (tmp_path / "b.jsonl").write_text('{"text": "common"}\n')
+    (tmp_path / "b.jsonl").write_text('{"text": "common"}\n{"text": "common", "key": null}\n')
     new = how.read(tmp_path / "b.jsonl").ids
     assert new is not None
-    assert new.tolist() == ["1"]
+    assert new.tolist() == ["1", "2"]
+    with pytest.raises(InputError, match="no line has a label in the field 'k'; fields are 'text'"):
+        read(tmp_path / "a.jsonl", label="k")

@@ -189,18 +189,22 @@ def test_labels_keep_their_names_unless_all_are_whole_and_written_as_fractions(
         (["cat", "", "dog", " cat "], [0, -1, 1, 0], ("cat", "dog")),
         (["2", "", "-1", "10"], [0, -1, -1, 1], ("2", "10")),
         (["1.0", "nan", "0.0", "1.0"], [1, -1, 0, 1], ("0", "1")),
-        (["", "", "", ""], [-1, -1, -1, -1], ()),
+        (["0", "NA", "5", "null"], [0, -1, 1, -1], ("0", "5")),
+        (["-1", "1", "1", "-1"], [0, 1, 1, 0], ("-1", "1")),
+        (["-2", "-1", "0", "2"], [0, 1, 2, 3], ("-2", "-1", "0", "2")),
+        (["up", "NA", "down", "nan"], [2, 0, 1, -1], ("NA", "down", "up")),
+        (["", "", "", ""], None, ()),
         (["-1", "up", "down", "-1"], [0, 2, 1, 0], ("-1", "down", "up")),
     ],
 )
 def test_a_row_without_a_label_is_of_no_class(
-    written: list[str], codes: list[int], names: tuple[str, ...], tmp_path: Path
+    written: list[str], codes: list[int] | None, names: tuple[str, ...], tmp_path: Path
 ) -> None:
     rows = [f"{number},{label}" for number, label in enumerate(written)]
     (tmp_path / "a.csv").write_text("\n".join(["a,kind", *rows]) + "\n")
     dataset = read(tmp_path / "a.csv", label="kind")
-    assert dataset.y is not None
-    assert (dataset.y.tolist(), dataset.classes) == (codes, names)
+    assert (None if dataset.y is None else dataset.y.tolist()) == codes
+    assert dataset.classes == names
     lines = [json.dumps({"text": f"word{i}", "kind": v or None}) for i, v in enumerate(written)]
     (tmp_path / "a.jsonl").write_text("\n".join(lines) + "\n")
     if names:
@@ -230,10 +234,13 @@ def test_null_labels_of_a_parquet_file_are_none(tmp_path: Path) -> None:
     assert (other.y.tolist(), other.classes) == ([0, -1, 1], ("x", "y"))
 
 
-def test_measurements_stay_numbers(tmp_path: Path) -> None:
+@pytest.mark.parametrize("gap", ["", "NA", "nan"])
+@pytest.mark.parametrize("comma", [False, True])
+def test_measurements_stay_numbers(gap: str, comma: bool, tmp_path: Path) -> None:
     values = np.random.default_rng(0).normal(size=60)
-    rows = [f"{i},{v!r}" for i, v in enumerate(values.tolist())] + ["60,"]
-    (tmp_path / "a.csv").write_text("\n".join(["a,height", *rows]) + "\n")
+    rows = [f"{i};{v!r}" for i, v in enumerate(values.tolist())]
+    text = "\n".join(["a;height", *rows, f"60;{gap}"]) + "\n"
+    (tmp_path / "a.csv").write_text(text.replace(".", ",") if comma else text)
     dataset = read(tmp_path / "a.csv", label="height")
     np.testing.assert_array_equal(dataset.y, [*values, np.nan])
     assert dataset.classes == ()
@@ -255,9 +262,26 @@ def test_other_delimiters_and_decimal_commas(text: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(read(tmp_path / "a.csv").X, [[1.5, -2], [0.25, 30]])
 
 
-def test_a_comma_for_thousands_is_no_number(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("a;b\n1,234.5;2\n")
+@pytest.mark.parametrize(
+    "text",
+    ["a;b\n1,234.5;2\n", "a;b\n1,250;3.5\n12,400;4.5\n", "a;b\n1,250;3\n12,400;4\n"],
+)
+def test_a_comma_for_thousands_is_no_number(text: str, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(text)
     with pytest.raises(InputError, match="holds no numbers"):
+        read(tmp_path / "a.csv")
+
+
+def test_semicolons_and_bars_inside_of_fields(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('1,2,"x;y"\n3,4,"z;w"\n5,6,"q;r"\n7,8,"a"\n')
+    dataset = read(tmp_path / "a.csv", label="3")
+    assert dataset.X.shape == (4, 2)
+    assert dataset.classes == ("a", "q;r", "x;y", "z;w")
+    (tmp_path / "a.csv").write_text("id,a|b\n1,2|3\n2,3|4\n")
+    with pytest.raises(InputError, match=r"'a\|b' holds no numbers"):
+        read(tmp_path / "a.csv")
+    (tmp_path / "a.csv").write_text("a;b;c\n1;2;3\n1;2\n")
+    with pytest.raises(FileFormatError, match="line 3: 2 fields instead of 3"):
         read(tmp_path / "a.csv")
 
 
@@ -270,3 +294,21 @@ def test_a_number_that_float32_can_not_hold_is_told_so(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b\n1e300,1\n2,inf\n3,4\n")
     with pytest.raises(FileFormatError, match=r"'1e300' is too large for float32.*'inf' is not"):
         read(tmp_path / "a.csv")
+
+
+def test_bytes_are_labels_in_utf8(tmp_path: Path) -> None:
+    labels = np.array([b"caf\xc3\xa9", b"b", b"b"])
+    np.savez(tmp_path / "a.npz", X=np.eye(3), y=labels)
+    assert read(tmp_path / "a.npz", label="y").classes == ("b", "café")
+
+
+def test_rows_kept_by_other_rules_are_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("selfview.data.guard.IN_MEMORY", 0)
+    monkeypatch.setenv("SELFVIEW_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3,4\n")
+    for rules, kept in ((1, 1), (2, 2), (2, 2)):
+        monkeypatch.setattr("selfview.data.collecting._RULES", rules)
+        np.testing.assert_array_equal(read(tmp_path / "a.csv").X, [[1, 2], [3, 4]])
+        assert len([*(tmp_path / "cache" / "tables").iterdir()]) == kept

@@ -78,6 +78,53 @@ def test_a_split_file_is_used(files):
     assert json.loads((files / "o.json").read_text())["n_test"] == 90
 
 
+def test_truth_values_and_blanks_in_a_split_file(files):
+    (files / "blanks.txt").write_text("train \n test\n" * 90)
+    (files / "truth.csv").write_text("held\n" + "False\nTrue\n" * 90)
+    for name in ("blanks.txt", "truth.csv"):
+        assert run("z.npy", "y.npy", "--split", name, "--json", "o.json").exit_code == 0
+        assert json.loads((files / "o.json").read_text())["n_test"] == 90
+
+
+def test_row_names_and_the_label_beside_the_features(files):
+    lines = (files / "table.csv").read_text().splitlines()
+    named = [f"{'name' if i == 0 else f'r{i}'},{line}" for i, line in enumerate(lines)]
+    (files / "named.csv").write_text("\n".join(named) + "\n")
+    assert run("named.csv", "--label", "kind", "--id", "name", "--json", "a.json").exit_code == 0
+    assert run("table.csv", "table.csv", "--label", "kind", "--json", "b.json").exit_code == 0
+    assert (files / "a.json").read_text() == (files / "b.json").read_text()
+
+
+def test_whole_numbers_are_measurements_if_one_says_so(files, blobs):
+    Z, _ = blobs
+    years = np.rint(1950 + 10 * Z[:, 0]).astype(int)
+    lines = [str(year) for year in years]
+    lines[7] = ""
+    (files / "years.csv").write_text("year\n" + "\n".join(lines) + "\n")
+    call = ["evaluate", "z.npy", "years.csv", "--measures", "regression", "--json", "o.json"]
+    done = CliRunner().invoke(app, [*call, "--target", "continuous"])
+    assert done.exit_code == 0, done.output
+    found = json.loads((files / "o.json").read_text())
+    measured = years.astype(float)
+    measured[7] = np.nan
+    with pytest.warns(SelfViewWarning, match="1 of 180 rows have no label"):
+        expected = evaluate(Z, measured, measures="regression", target="continuous")
+    assert found == pytest.approx(expected)
+    assert CliRunner().invoke(app, [*call, "--target", "both"]).exit_code == 2
+    words = CliRunner().invoke(app, ["evaluate", "z.npy", "y.txt", "--target", "continuous"])
+    assert "are no measurements" in str(words.exception)
+
+
+def test_gaps_in_several_measurements(files, blobs):
+    Z, _ = blobs
+    rows = [f"{a},{b}" for a, b in Z[:, :2].tolist()]
+    rows[3] = f",{Z[3, 1]}"
+    (files / "two.csv").write_text("u,v\n" + "\n".join(rows) + "\n")
+    call = ["evaluate", "z.npy", "two.csv", "--measures", "regression", "--json", "o.json"]
+    assert CliRunner().invoke(app, call).exit_code == 0
+    assert json.loads((files / "o.json").read_text())["n_left_out"] == 1
+
+
 def test_a_wrong_call_exits_with_2(files):
     assert run("z.npy").exit_code == 2
     assert run("z.npy", "y.npy", "--seed", "-1").exit_code == 2
@@ -86,10 +133,11 @@ def test_a_wrong_call_exits_with_2(files):
 @pytest.mark.parametrize(
     ("call", "reason"),
     [
-        (("z.npy", "y.npy", "--label", "a"), "y.npy has none"),
+        (("z.npy", "y.npy", "--label", "a"), "y.npy has no named columns"),
+        (("z.npy", "--label", "a"), "--label needs a table with named columns, and z.npy has none"),
         (("z.npy", "table.csv", "--label", "sort"), "no column 'sort' for label, but columns 'a'"),
         (("table.csv", "--label", "a"), "table.csv: column 'kind' holds no numbers"),
-        (("z.npy", "table.csv"), "column 'kind' holds no numbers. Say what it is with --label"),
+        (("z.npy", "table.csv"), "column 'kind' holds no numbers; if it holds the labels, name it"),
     ],
 )
 def test_a_label_that_is_not_there_is_told(files, call, reason):
@@ -103,6 +151,7 @@ def test_a_label_that_is_not_there_is_told(files, call, reason):
     [
         ("bad.npy", b"\x93NUMPY junk"), ("bad.npz", b"PK\x03\x04junk"), ("empty.npy", b""),
         ("bad.parquet", b"x"), ("empty.csv", b""), ("ragged.csv", b"1,2\n3\n"),
+        ("zip.npy", b"PK\x05\x06" + bytes(18)), ("rows.csv.gz", b"\x1f\x8b"),
         ("binary.txt", b"\x00\x01\xff"), ("binary.csv", b"\xff\xfe\x00"),
     ],
 )  # fmt: skip

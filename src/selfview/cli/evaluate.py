@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from selfview.cli.options import known_target
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
@@ -18,6 +20,12 @@ def evaluate(
     label: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of LABELS, or of Z without it.")
     ] = None,
+    id: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="Column of Z with row names.")
+    ] = None,
+    target: Annotated[
+        str, typer.Option(help="What labels are: classes, continuous, or auto.")
+    ] = "auto",
     measures: Annotated[
         str, typer.Option(help="'all', 'paper', or names with commas between.")
     ] = "all",
@@ -37,21 +45,27 @@ def evaluate(
     """
     import warnings
 
-    from selfview.data.labels import side_values
     from selfview.errors import SelfViewWarning
     from selfview.evaluation import evaluate as measure
 
     if labels is None and label is None:
         raise typer.BadParameter("give a LABELS file, or --label COLUMN of the embedding's table")
-    embedding, y = _embedding_and_labels(z, labels, label)
-    parts = None if split is None else side_values(split)
+    kind = known_target(target)
+    embedding, y = _embedding_and_labels(z, labels, label, id, kind)
+    parts = None if split is None else _parts(split)
     names = [name.strip() for name in measures.split(",") if name.strip()]
     chosen: Any = names[0] if len(names) == 1 else names
     with warnings.catch_warnings(record=True) as caught, _Bar() as bar:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", SelfViewWarning)
         scores = measure(
-            embedding, y, split=parts, measures=chosen, random_state=seed, progress=bar.show
+            embedding,
+            y,
+            split=parts,
+            measures=chosen,
+            random_state=seed,
+            target=kind,
+            progress=bar.show,
         )
     for warning in caught:
         typer.echo(f"selfview: note: {warning.message}", err=True)
@@ -111,38 +125,46 @@ def _write_json(path: Path, scores: dict[str, float]) -> None:
 
 
 def _embedding_and_labels(
-    z: Path, labels: Path | None, label: str | None
+    z: Path, labels: Path | None, label: str | None, id: str | None, target: str
 ) -> "tuple[npt.NDArray[Any], npt.NDArray[Any]]":
-    from selfview.data.labels import as_labels, side_values
+    from selfview.data.labels import as_measurements, labels_of_file
     from selfview.errors import InputError
 
     for path in (z, labels):
         if path is not None and not path.is_file():
             raise InputError(f"{path} is not a file")
-    if labels is None:
-        return _of_one_table(z, label)
-    return _matrix(z), as_labels(side_values(labels, label))
+    embedding, y, names = _features(z, label, id, strict=labels is None)
+    if labels is not None:
+        y, names = labels_of_file(labels, label)
+    if y is None:
+        raise InputError(f"{z} has no label in the column {label!r}")
+    return embedding, as_measurements(y, names) if target == "continuous" else y
 
 
-def _of_one_table(
-    path: Path, label: str | None = None
-) -> "tuple[npt.NDArray[Any], npt.NDArray[Any]]":
-    """The columns of a table, side by side, and the labels beside them."""
+def _features(path: Path, label: str | None, id: str | None, strict: bool) -> tuple[Any, Any, Any]:
+    """The embedding in a file; of a table also the labels, which it must have if `strict`."""
     from selfview.data import read
+    from selfview.data.labels import side_values
     from selfview.data.table_files import TABLES, open_table
     from selfview.errors import InputError
 
     if path.suffix.lower() not in TABLES:
-        raise InputError(f"--label needs a table with named columns, and {path} has none")
-    columns = open_table(path, None, ()).columns
-    # Written by `embed`: row names, if there are any, are no feature.
-    names = "id" if "id" in columns and "selfview0" in columns else None
-    dataset = read(path, label=label, id=names)
-    return dataset.X, dataset.y  # type: ignore[return-value]
+        if strict or id is not None:
+            option = "--label" if strict else "--id"
+            raise InputError(f"{option} needs a table with named columns, and {path} has none")
+        return side_values(path), None, ()
+    columns = open_table(path, None, [c for c in (label, id) if c]).columns
+    if id is None and "id" in columns and "selfview0" in columns:
+        id = "id"  # written by `embed`: row names are no feature
+    dataset = read(path, label=label if strict or label in columns else None, id=id)
+    return dataset.X, dataset.y, dataset.classes
 
 
-def _matrix(path: Path) -> "npt.NDArray[Any]":
+def _parts(path: Path) -> "npt.NDArray[Any]":
+    """Words for each row, or truth values."""
     from selfview.data.labels import side_values
-    from selfview.data.table_files import TABLES
 
-    return _of_one_table(path)[0] if path.suffix.lower() in TABLES else side_values(path)
+    parts: npt.NDArray[Any] = side_values(path)
+    if parts.dtype.kind == "U" and {*parts.tolist()} <= {"True", "False"}:
+        parts = parts == "True"
+    return parts

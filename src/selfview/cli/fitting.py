@@ -20,13 +20,12 @@ from selfview.disk import locked
 from selfview.distributed import ALONE, Group
 from selfview.errors import InputError, SelfViewError, SelfViewWarning
 from selfview.evaluation import evaluate
+from selfview.evaluation.split import random_fifth
 from selfview.events import Events
 from selfview.forecast import Forecast, duration, forecast
 from selfview.neighbours import Neighbours
 from selfview.progress import watched
 from selfview.runs import save_run
-
-SCORES = {True: ("linear", "clustering"), False: ("regression",)}  # of classes, of measurements
 
 
 @dataclass(frozen=True)
@@ -154,16 +153,7 @@ def _told_as_notes() -> None:
 def _write(plan: Plan, report: bool) -> None:
     model, dataset = plan.model, plan.dataset
     Z = model.transform(dataset.X)
-    scores = {}
-    if dataset.y is not None:
-        split = None if dataset.test is None else (dataset.train, dataset.test)
-        try:
-            with warnings.catch_warnings():
-                _told_as_notes()
-                measures = SCORES[dataset.n_classes > 0]
-                scores = evaluate(Z, dataset.y, split=split, measures=measures)
-        except SelfViewError as error:  # labels that can't be scored must not cost the model
-            _notes([f"there are no scores: {error}"])
+    scores = _scores(dataset, Z)
     save_run(plan.out, model, dataset, config=plan.config, scores=scores)
     _forget(plan.checkpoint)
     (plan.out / REPORT).unlink(missing_ok=True)  # of a model that was here before
@@ -174,6 +164,24 @@ def _write(plan: Plan, report: bool) -> None:
     if report:
         typer.echo(try_report(plan.out, model, dataset, Z))
     typer.echo(f"{model.health_['verdict']}; the run is in {plan.out}")
+
+
+def _scores(dataset: Dataset, Z: Any) -> dict[str, float]:
+    """How much of the labels the embedding holds, on rows held out; nothing without labels."""
+    if dataset.y is None:
+        return {}
+    split: Any = None if dataset.test is None else (dataset.train, dataset.test)
+    measures = ["linear", "clustering"]
+    if not dataset.n_classes:
+        measures = ["regression"]
+        split = random_fifth(len(dataset)) if split is None else split
+    try:
+        with warnings.catch_warnings():
+            _told_as_notes()
+            return evaluate(Z, dataset.y, split=split, measures=measures)
+    except SelfViewError as error:  # labels that can't be scored must not cost the model
+        _notes([f"there are no scores: {error}"])
+        return {}
 
 
 def _leave_nothing(plan: Plan) -> None:
@@ -202,7 +210,7 @@ def show(plan: Plan) -> None:
 
 def _lines(plan: Plan, found: Forecast) -> dict[str, str]:
     shape = " x ".join(map(str, found.shape))
-    known = f"{plan.dataset.n_classes} classes" if plan.dataset.n_classes else "a measurement each"
+    known = f"{plan.dataset.n_classes} classes" if plan.dataset.n_classes else "measurements"
     labels = f", {known} (for scores only)" * (plan.dataset.y is not None)
     time = "not known" if found.seconds is None else f"about {duration(found.seconds)}"
     memory = "not known" if found.memory is None else f"about {found.memory / 1e6:,.0f} MB"

@@ -1,11 +1,19 @@
 """What several commands share: which options were given, and how embeddings are written."""
 
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Literal
+
+import typer
 
 from selfview.errors import InputError, MissingDependencyError
 
 OUTPUTS = (".npy", ".csv", ".parquet")
+TargetKind = Literal["auto", "classes", "continuous"]
+TARGETS: dict[str, TargetKind] = {
+    "auto": "auto",
+    "classes": "classes",
+    "continuous": "continuous",
+}
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -23,6 +31,14 @@ def number_or_word(value: str | None) -> str | int | float | None:
         except ValueError:
             continue
     return value
+
+
+def known_target(word: str) -> TargetKind:
+    """`word` if it says what labels are."""
+    if word not in TARGETS:
+        known = ", ".join(TARGETS)
+        raise typer.BadParameter(f"one of {known}, not {word}", param_hint="--target")
+    return TARGETS[word]
 
 
 def check_output(path: Path) -> Path:

@@ -16,6 +16,7 @@ from selfview.data.matrix_market import read_mtx
 from selfview.data.npy import read_npy
 from selfview.data.npz import npz_array, npz_names, read_npz
 from selfview.data.preparation import Options, Preparation
+from selfview.data.table_files import as_text
 from selfview.errors import InputError
 
 SUFFIXES = (".npy", ".npz", ".mtx")
@@ -95,7 +96,9 @@ def dataset_of_array(
     preparation: Preparation = (
         ImagePreparation(*shape) if len(shape) == 3 else ArrayPreparation(shape)
     )
-    y, classes = (None, ()) if labels is None else read_labels(labels[kept].astype(str).tolist())
+    y, classes = (
+        (None, ()) if labels is None else read_labels(list(map(as_text, labels[kept].tolist())))
+    )
     return Dataset(
         name=path.name, X=rows, y=y, classes=classes, ids=None if ids is None else ids[kept],
         source=f"path {path}", preparation=preparation, skipped=bad, messages=messages,

@@ -21,6 +21,9 @@ from selfview.data.npy import read_npy
 from selfview.data.table_files import Chunk, TableFile
 
 _FOLDER = "tables"
+_RULES = (
+    2  # to be raised when the same file gives other rows: what is in the cache no longer counts
+)
 
 
 @dataclass(frozen=True)
@@ -39,7 +42,7 @@ class Collected:
 
 def collect(table: TableFile, columns: Sequence[str], aside: Sequence[str]) -> Collected:
     """All rows of these columns. Those of a large table go to the cache, and are found there."""
-    wanted = json.dumps([list(columns), list(aside), table.header])
+    wanted = json.dumps([_RULES, list(columns), list(aside), table.header])
     key = f"{fingerprint([table.path])}-{hashlib.sha256(wanted.encode()).hexdigest()[:16]}"
     kept = cache_folder() / _FOLDER / key
     if kept.is_dir():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.labels import NONE, looks_continuous
+from selfview.labels import looks_continuous, missing
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -100,7 +100,7 @@ class Dataset:
         """How many labels there are; 0 without labels, and of measurements."""
         if self.y is None or looks_continuous(self.y):
             return 0
-        return len(self.classes) or int(np.unique(self.y[self.y != NONE]).size)
+        return len(self.classes) or len({*self.y[~missing(self.y)].tolist()})
 
     def __repr__(self) -> str:
         labels = f", {self.n_classes} classes" if self.n_classes else ""

@@ -13,26 +13,32 @@ from selfview.data.collecting import collect
 from selfview.data.dataset import Array
 from selfview.data.guard import reading, regular_file, settle_bad_rows
 from selfview.data.npz import npz_array, npz_names
-from selfview.data.table_files import TABLES, check_words, named, open_table
+from selfview.data.table_files import TABLES, named, open_table
 from selfview.errors import FileFormatError, InputError
 from selfview.labels import NONE, looks_continuous
 
+_GAPS = ("na", "n/a", "none", "null")
 _WRITTEN_OUT = re.compile(r"[+-]?\d{1,9}\.\d*(e[+-]?\d\d?)?", re.ASCII)  # 1.0, 1.200e+01
 
 
-def read_labels(values: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
+def read_labels(values: Sequence[str]) -> tuple[Array | None, tuple[str, ...]]:
     """What texts mean as labels: numbers of classes and their names, or measurements and no names.
 
-    An empty text, "nan", and among numbers -1, say that a row has none: class -1, measurement NaN.
+    A row has none if its text is empty or "nan"; among numbers also if it is another word for that
+    (NA, null), or -1 beside two or more classes that aren't negative. Such a row is of class -1, or
+    its measurement is NaN. Without any label at all, there are None.
     """
     words = [value.strip() for value in values]
     words = ["" if word.lower() == "nan" else word for word in words]
-    numbers = _numbers(words)
-    if numbers is not None:
+    numbers = _numbers(["" if word.lower() in _GAPS else word for word in words])
+    if numbers is not None and not np.isnan(numbers).all():
         if looks_continuous(numbers):
             return numbers, ()
-        words = ["" if at == NONE else w for w, at in zip(words, numbers, strict=True)]
-    return encode_labels(words)
+        classes = {*numbers[~np.isnan(numbers)].tolist()} - {NONE}
+        none_is_none = len(classes) > 1 and min(classes) >= 0
+        gap = np.isnan(numbers) | ((numbers == NONE) & none_is_none)
+        words = ["" if none else word for word, none in zip(words, gap, strict=True)]
+    return encode_labels(words) if any(words) else (None, ())
 
 
 def encode_labels(values: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
@@ -49,7 +55,7 @@ def encode_labels(values: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
 
 
 def side_values(path: Path, column: str | None = None) -> Array:
-    """A value for each row, from a file of its own: numbers, or texts as they are written.
+    """A value for each row, from a file of its own: numbers, or texts without blanks around them.
 
     Parameters
     ----------
@@ -62,7 +68,9 @@ def side_values(path: Path, column: str | None = None) -> Array:
     if kind in TABLES:
         return _of_table(path, column)
     if column is not None:
-        raise InputError(f"--label needs a table with named columns, and {path} has none")
+        raise InputError(f"{path} has no named columns, and so no {column!r}")
+    if kind == ".gz":
+        raise InputError(f"{path} is packed: unpack it first")
     path = regular_file(path)
     if kind == ".npz":
         names = npz_names(path)
@@ -72,30 +80,56 @@ def side_values(path: Path, column: str | None = None) -> Array:
         return npz_array(path, names[0], text=True)
     with reading(path, "a list of values"):
         if kind == ".npy":
-            return np.asarray(np.load(path, allow_pickle=False))
+            with path.open("rb") as stream:
+                array = np.load(stream, allow_pickle=False)
+            if not isinstance(array, np.ndarray):
+                raise ValueError("it is not a .npy file")
+            return array
         lines = path.read_text(encoding="utf-8-sig").splitlines()
         if any("\0" in line for line in lines):
             raise ValueError("it is neither .npy, .npz, .csv, .tsv, .parquet nor text")
-        return np.array(lines)
+        return np.array([line.strip() for line in lines])
 
 
-def as_labels(values: Array) -> Array:
-    """The labels that `side_values` found, texts read as `read_labels` does."""
-    return read_labels(values.tolist())[0] if values.dtype.kind == "U" else values
+def labels_of_file(path: Path, column: str | None = None) -> tuple[Array, tuple[str, ...]]:
+    """The labels in a file of their own, and the names of their classes; see `read_labels`."""
+    values = side_values(path, column)
+    if values.dtype.kind != "U":
+        return values, ()
+    labels, names = read_labels(values.tolist())
+    if labels is None:
+        raise InputError(f"{path} holds no labels")
+    return labels, names
+
+
+def as_measurements(labels: Array, names: Sequence[str]) -> Array:
+    """Labels that were taken for classes, as the numbers that their names are."""
+    if not names:
+        return labels
+    numbers = _numbers(names)
+    if numbers is None:
+        raise InputError(f"labels such as {names[-1]!r} are no measurements")
+    return np.where(labels == NONE, np.nan, numbers[labels])
 
 
 def _of_table(path: Path, column: str | None) -> Array:
     table = open_table(path, None, () if column is None else (column,))
     own = [c for c in table.columns if c not in table.index]
-    if column is not None or len(own) == 1:
-        at = own[0] if column is None else named(table, column, "label")
-        found = collect(table, (), [at])
-        settle_bad_rows(path, found.bad, found.total, skip_bad=False)
-        return np.array(found.aside[at])
-    found = collect(table, own, ())
-    check_words(path, found.bad, found.total)
+    if column is not None:
+        own = [named(table, column, "label")]
+    found = collect(table, (), own)
     settle_bad_rows(path, found.bad, found.total, skip_bad=False)
-    return found.X
+    if len(own) == 1:
+        return np.array([text.strip() for text in found.aside[own[0]]])
+    numbers = []
+    for name in own:
+        numbers.append(_numbers([text.strip() for text in found.aside[name]]))
+        if numbers[-1] is None:
+            raise InputError(
+                f"{path}: column {name!r} holds no numbers; if it holds the labels, name it with "
+                "--label"
+            )
+    return np.column_stack(numbers)  # type: ignore[arg-type]
 
 
 def _numbers(words: Sequence[str]) -> NDArray[np.float64] | None:

@@ -6,7 +6,7 @@ import csv
 import json
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from itertools import chain, islice, pairwise
@@ -21,6 +21,7 @@ from selfview.errors import FileFormatError, InputError
 
 TABLES = (".csv", ".tsv", ".parquet")
 _ROWS = 4096
+_FIRST = 200  # rows that tell what a comma in a number is
 _BUFFER = 2**16  # bytes a column
 _LARGEST = float(np.finfo(np.float32).max)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -97,7 +98,8 @@ def check_words(path: Path, bad: Sequence[str], total: int) -> None:
 class DelimitedFile:
     """A .csv or .tsv file; what stands between its fields is told from the first lines.
 
-    Where that isn't a comma, a comma in a number is its decimal point. True and False are 1 and 0.
+    Where that isn't a comma, a comma can be the decimal point, if the first rows say so. True and
+    False are 1 and 0.
     """
 
     def __init__(self, source: Path, header: bool | None, hints: Sequence[str]) -> None:
@@ -106,16 +108,20 @@ class DelimitedFile:
             with self.path.open(encoding="utf-8-sig", newline="") as stream:
                 lines = [stream.readline(2**24) for _ in range(3)]
             self._delimiter = _delimiter(self.path, lines)
-            first, second = ([*islice(self._rows(), 2), (0, []), (0, [])])[:2]
-        if not first[1]:
+            self._comma, self._one = False, False
+            start = [row for _, row in islice(self._rows(), _FIRST)]
+        first, second = [*start, [], []][:2]
+        if not first:
             raise FileFormatError(f"{self.path} holds no rows")
-        self.header = self._has_header(first[1], second[1], hints) if header is None else header
-        width = len(first[1])
+        self._comma = self._delimiter != "," and _decimal_commas(chain.from_iterable(start))
+        self.header = self._has_header(first, second, hints) if header is None else header
+        width = len(first)
+        self._one = width == 1
         self.columns = tuple(
-            (first[1][i].strip() or f"column {i + 1}") if self.header else str(i + 1)
+            (first[i].strip() or f"column {i + 1}") if self.header else str(i + 1)
             for i in range(width)
         )
-        nameless = self.header and width > 1 and not first[1][0].strip()
+        nameless = self.header and width > 1 and not first[0].strip()
         self.index = self.columns[:1] if nameless else ()
 
     def _has_header(self, first: list[str], second: list[str], hints: Sequence[str]) -> bool:
@@ -132,9 +138,15 @@ class DelimitedFile:
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
         with self.path.open(encoding="utf-8-sig", newline="") as stream:
             rows = csv.reader(stream, delimiter=self._delimiter)
+            blank = 0
             for row in rows:
-                if row:
-                    yield rows.line_num, row
+                if not row:
+                    blank += 1
+                    continue
+                if self._one:  # an empty line between others is a row whose only field is empty
+                    yield from ((rows.line_num - i, [""]) for i in range(blank, 0, -1))
+                blank = 0
+                yield rows.line_num, row
 
     def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[Chunk]:
         where = [self.columns.index(c) for c in columns]
@@ -159,7 +171,8 @@ class DelimitedFile:
             bad = [reason for reason in reasons if reason]
             values = self._floats([[row[i] for i in where] for row in good], len(where))
         assert values is not None  # each value was parsed by itself above
-        return Chunk(values, {c: [row[i] for row in good] for c, i in sides.items()}, bad)
+        texts = {c: [self._pointed(row[i]) for row in good] for c, i in sides.items()}
+        return Chunk(values, texts, bad)
 
     def _reason(self, line: int, row: list[str], where: list[int]) -> str:
         if len(row) != len(self.columns):
@@ -194,9 +207,13 @@ class DelimitedFile:
         truth = {"true": 1.0, "false": 0.0}.get(text.strip().lower())
         if truth is not None:
             return truth
-        if self._delimiter != "," and _DECIMAL_COMMA.fullmatch(text.strip()):
-            text = text.replace(",", ".")
+        text = self._pointed(text)
         return float(text) if _is_number(text) else None
+
+    def _pointed(self, text: str) -> str:
+        """The text with a decimal point, if it is a number with a decimal comma."""
+        decimal = self._comma and _DECIMAL_COMMA.fullmatch(text.strip())
+        return text.replace(",", ".") if decimal else text
 
 
 class ParquetFile:
@@ -244,11 +261,7 @@ class ParquetFile:
             for i in np.flatnonzero(~good)
         ]
         texts = {
-            c: [
-                "" if v is None else str(v)
-                for v, ok in zip(batch.column(c).to_pylist(), good, strict=True)
-                if ok
-            ]
+            c: [as_text(v) for v, ok in zip(batch.column(c).to_pylist(), good, strict=True) if ok]
             for c in aside
         }
         return Chunk(values[good], texts, bad)
@@ -299,12 +312,35 @@ def _pandas_index(metadata: dict[bytes, bytes] | None) -> tuple[str, ...]:
     return tuple(c for c in kept if isinstance(c, str)) if isinstance(kept, list) else ()
 
 
+def as_text(value: Any) -> str:
+    """A value of an array or a Parquet file as a table would write it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
+    return "" if value is None else str(value)
+
+
 def _delimiter(path: Path, lines: list[str]) -> str:
-    """Tab for a .tsv; else what splits the first lines into equally many fields."""
+    """Tab for a .tsv; else what splits the first lines into equally many fields.
+
+    Where a comma does, and something else too, it is that if commas are only decimal points.
+    """
     if path.suffix.lower() == ".tsv":
         return "\t"
-    for delimiter in (";", "\t", "|", ","):  # a comma last: it may be a decimal point
-        widths = {len(row) for row in csv.reader(lines, delimiter=delimiter) if row}
-        if len(widths) == 1 and widths != {1}:
-            return delimiter
-    return ","
+    bare = [re.sub(r'"[^"]*"', "", line) for line in lines if line.strip()]
+    widths = {d: {line.count(d) for line in bare} for d in (",", ";", "\t", "|")}
+    fitting = [d for d, counts in widths.items() if len(counts) == 1 and counts != {0}]
+    if not fitting:  # a line is of another length, which will be told
+        return max(widths, key=lambda d: bare[0].count(d)) if bare else ","
+    for other in fitting:
+        fields = [f.strip() for line in bare for f in line.split(other) if "," in f]
+        if other != "," and all(map(_DECIMAL_COMMA.fullmatch, fields)):
+            return other
+    return fitting[0]
+
+
+def _decimal_commas(fields: Iterable[str]) -> bool:
+    """Whether commas in numbers are decimal points, and not between thousands."""
+    numbers = [field.strip() for field in fields]
+    commas = [n for n in numbers if _DECIMAL_COMMA.fullmatch(n)]
+    points = any("." in n and _is_number(n) for n in numbers)
+    return not points and any(not re.search(r",\d{3}$", n) for n in commas)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from selfview.errors import FileFormatError, InputError
 SUFFIXES = (".txt",)
 _FILE_LIMIT = 256 * 2**20
 _SNIPPET = 200  # characters
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +83,8 @@ class TextPreparation(Preparation):
 def fit_text(path: Path, options: Options) -> Dataset:
     """Rows of texts, with a vocabulary of their most frequent words."""
     texts = _read_texts(path, options)
+    if len(texts.values) == 1:
+        _check_is_text(path, texts.values[0])
     try:
         preparation, X = fit_vocabulary(texts.values, options.vocabulary, text=options.text)
     except InputError as error:
@@ -98,6 +102,13 @@ def fit_text(path: Path, options: Options) -> Dataset:
         )
     preparation = replace(preparation, id=options.id)
     return texts.take(keep).dataset(path, X[keep], preparation, messages)
+
+
+def _check_is_text(path: Path, text: str) -> None:
+    """One text has nothing to be told from; most often it is a table."""
+    words = text[:100_000].replace(",", " ").replace(";", " ").split()
+    if len(words) >= 4 and all(_NUMBER.fullmatch(word) for word in words[:-1]):
+        raise InputError(f"{path} holds numbers, not a text: save them as .csv or .npy")
 
 
 def snippets_of(texts: Sequence[str]) -> Array:
@@ -155,8 +166,6 @@ def _read_texts(path: Path, options: Options, usual_id: str | None = None) -> _T
     if path.suffix.lower() == ".jsonl":
         return _read_jsonl(regular_file(path), options, usual_id)
     files = find_files(path, SUFFIXES)
-    if len(files) == 1:
-        _check_is_text(path, files[0])
     values, kept, bad = [], [], []
     for file in files:
         try:
@@ -170,17 +179,6 @@ def _read_texts(path: Path, options: Options, usual_id: str | None = None) -> _T
     y, classes = labels_of(names, options.labels_from_name)
     labels = None if y is None else [classes[i] for i in y]
     return _Texts(values, names, labels, tuple(bad), messages)
-
-
-def _check_is_text(path: Path, file: Path) -> None:
-    """One text has nothing to be told from; most often it is something else."""
-    words = _read_text_file(file)[:10_000].replace(",", " ").replace(";", " ").split()[:-1]
-    try:
-        [float(word) for word in words]
-    except ValueError:
-        return
-    if words:
-        raise InputError(f"{path} holds numbers, not a text: save them as .csv or .npy")
 
 
 def _read_text_file(file: Path) -> str:
@@ -201,13 +199,14 @@ def _read_jsonl(path: Path, options: Options, usual_id: str | None) -> _Texts:
     """A text a line; a label may be missing or null, but not from all lines."""
     values, ids, bad = [], [], []
     labels: list[str] = []
+    fields: list[str] = []
     total = 0
     for number, line in _lines(path):
         total += 1
         try:
             record = json.loads(line)
             text = _field(record, options.text, (str,), "--text")
-            own = options.id or (usual_id if usual_id in record else None)
+            own = options.id or (usual_id if record.get(usual_id) is not None else None)
             row_id = str(number) if own is None else str(_field(record, own))
             given = None
             if options.label is not None and record.get(options.label) is not None:
@@ -215,6 +214,7 @@ def _read_jsonl(path: Path, options: Options, usual_id: str | None) -> _Texts:
         except (ValueError, RecursionError) as error:
             bad.append(f"{path} line {number}: {error if str(error) else 'nested too deep'}")
             continue
+        fields = fields or [str(key)[:40] for key in list(record)[:8]]
         values.append(text)
         ids.append(row_id)
         labels.append(given or "")
@@ -222,7 +222,10 @@ def _read_jsonl(path: Path, options: Options, usual_id: str | None) -> _Texts:
         raise FileFormatError(f"{path} holds no lines")
     messages = settle_bad_rows(path, bad, total, options.skip_bad)
     if options.label is not None and not any(labels):
-        raise InputError(f"{path}: no line has a label in the field {options.label!r}")
+        known = ", ".join(map(repr, fields))
+        raise InputError(
+            f"{path}: no line has a label in the field {options.label!r}; fields are {known}"
+        )
     return _Texts(values, ids, labels if options.label else None, tuple(bad), messages)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfview.errors import InputError
-from selfview.labels import NONE, looks_continuous
+from selfview.labels import NONE, looks_continuous, missing
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -124,7 +124,10 @@ def _continuous(raw: npt.NDArray[Any]) -> Target:
 
 
 def _classes(raw: npt.NDArray[Any]) -> Target:
-    present = ~_missing(raw)
+    if raw.dtype.kind == "f" and np.isinf(raw).any():
+        row = int(np.flatnonzero(np.isinf(raw))[0])
+        raise InputError(f"labels must not be infinite, but row {row} is")
+    present = ~missing(raw)
     labels = raw[present]
     if labels.dtype == object and len({type(label) for label in labels}) > 1:
         labels = labels.astype(str)  # 1 and "one" have no order of their own
@@ -140,32 +143,9 @@ def _classes(raw: npt.NDArray[Any]) -> Target:
     if counts.max() < 2:
         raise InputError(
             f"every one of the {len(names)} labels occurs once, so nothing can be held out; "
-            f"if y is a measurement, pass target='continuous'"
+            f"if y is a measurement, pass target='continuous' (evaluate --target continuous)"
         )
     return Target(present, codes=codes.reshape(-1).astype(np.int64))
-
-
-def _missing(raw: npt.NDArray[Any]) -> Bools:
-    """Rows without a label: -1, NaN, None or an empty string."""
-    if raw.dtype.kind == "f":
-        if np.isinf(raw).any():
-            row = int(np.flatnonzero(np.isinf(raw))[0])
-            raise InputError(f"labels must not be infinite, but row {row} is")
-        return np.asarray(np.isnan(raw) | (raw == NONE))
-    if raw.dtype.kind in "iu":
-        return np.asarray(raw == NONE)
-    if raw.dtype.kind in "US":
-        return np.asarray(raw == raw.dtype.type())
-    return np.array([_is_missing(value) for value in raw], dtype=bool)
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or (isinstance(value, str) and not value):
-        return True
-    try:
-        return bool(value != value or value == NONE)  # NaN and NaT differ from themselves
-    except (TypeError, ValueError):  # pandas.NA refuses to be true or false
-        return True
 
 
 def check_seed(random_state: Any) -> int:

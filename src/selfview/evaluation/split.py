@@ -95,3 +95,8 @@ def stratified_fifth(codes: Ints) -> Split:
         shared, test_size=size, stratify=codes[shared], random_state=FIXED_SEED
     )
     return Split(np.sort(np.concatenate([train, single])), np.sort(test))
+
+
+def random_fifth(n: int) -> Bools:
+    """A fixed mask of a fifth of the rows, for measurements, which have no classes to balance."""
+    return np.asarray(np.random.default_rng(FIXED_SEED).permutation(n) < n * HELD_OUT)

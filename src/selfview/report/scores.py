@@ -105,6 +105,7 @@ def _scores(
 ) -> dict[str, float]:
     from selfview.evaluation import evaluate
     from selfview.evaluation.neighbourhood import trustworthiness
+    from selfview.evaluation.split import random_fifth
 
     scores: dict[str, float] = {}
     if dataset.y is not None:
@@ -114,7 +115,7 @@ def _scores(
         if dataset.test is not None:
             split = np.isin(rows, dataset.test)
         elif not dataset.n_classes:
-            split = np.random.default_rng(seed).permutation(len(rows)) < len(rows) // 5
+            split = random_fifth(len(rows))
         for measure in measures:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", SelfViewWarning)

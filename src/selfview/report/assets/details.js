@@ -61,7 +61,7 @@ function drawLegend() {
       make("span", {}, format(low)), make("span", {}, format(high))));
     const none = column.values.reduce((count, value) => count + Number.isNaN(value), 0);
     if (none) box.append(make("p", { className: "hint" },
-      `Grey: ${none.toLocaleString("en")} rows without a value.`));
+      `Grey: no value (${none.toLocaleString("en")}).`));
     return;
   }
   const slot = slots(column);
