@@ -6,8 +6,10 @@ import pytest
 from selfview.paper.metrics import METRICS
 from selfview.paper.page import gaps
 from selfview.paper.printed import PRINTED, Printed
+from selfview.paper.reading import _default_places
 from selfview.paper.records import RECORDS, read_shelf
 from selfview.paper.results import Cell, _ranked, tabulate
+from selfview.paper.subjects import KNOWN
 
 
 def columns_of(name):
@@ -55,6 +57,23 @@ def test_raw_features_take_no_place(full_folder):
     assert raw.mean is not None
     assert raw.place is None
     assert {row[0].place for row in table.cells} >= {1, 2, 3}
+
+
+@pytest.mark.parametrize(("name", "metric"), [("table2", "linear"), ("table4", "rss")])
+def test_our_default_is_placed_among_all_but_the_papers_recipe(full_folder, name, metric):
+    folder, choice = full_folder
+    table = tabulate(name, choice, read_shelf(folder))
+    (finding,) = _default_places(table, metric, "title")
+    for j, column in enumerate(table.columns):
+        if column.metric != metric:
+            continue
+        means = {
+            row.title: cell.mean for row, cell in zip(table.rows, table.column(j), strict=True)
+        }
+        del means["Ours (paper's recipe)"], means["raw features"]
+        order = sorted(means, key=means.get, reverse=metric == "linear")
+        place = order.index("Ours (our default)") + 1
+        assert f"{place} of 12 on {KNOWN[column.dataset].title}" in finding.text
 
 
 def test_mean_and_deviation_are_over_seeds_of_the_better_variant(full_folder):

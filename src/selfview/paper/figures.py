@@ -140,19 +140,19 @@ def _by_digit_and_speaker(name: str, choice: Choice, shelf: Shelf) -> Figure | N
     figure = new_figure(5.2 * len(drawn), 10.0)
     axes = figure.subplots(2, len(drawn), squeeze=False)
     for column, (dataset, title, arrays) in enumerate(drawn):
-        titles = f"{KNOWN[dataset].title}, {title}"
+        titles, kind = f"{KNOWN[dataset].title}, {title}", KNOWN[dataset].label
         if arrays is None:
             for row in range(2):
                 _absent(axes[row, column], titles)
             continue
         points, (codes, classes) = arrays["points"], _labels(arrays)
         if "further.speaker" not in arrays:
-            _scatter(axes[0, column], points, codes, classes, f"{titles}: by label")
+            _scatter(axes[0, column], points, codes, classes, f"{titles}: by {kind}")
             _absent(axes[1, column], f"{titles}: no speakers")
             continue
         names, speakers = np.unique(arrays["further.speaker"], return_inverse=True)
         # A digit of a speaker is a group of its own, and gets its number.
-        _scatter(axes[0, column], points, codes, classes, f"{titles}: by label", speakers)
+        _scatter(axes[0, column], points, codes, classes, f"{titles}: by {kind}", speakers)
         _scatter(axes[1, column], points, speakers, names, f"{titles}: by speaker", codes)
     for row in axes:
         _legend(row[0])

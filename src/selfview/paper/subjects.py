@@ -22,6 +22,7 @@ class Subject:
     sweep: tuple[float | str, ...] = ()
     images: bool = False
     labelled: bool = True
+    label: str = "label"  # what a label is, in a word
     note: str = ""
 
 
@@ -47,7 +48,9 @@ SUBJECTS = _of(
         "2,000), so epsilon and its sweep are the paper's share of the smaller norm",
     ),
     Subject("20news", "20news", "20news", 17_029, 3_144_302, 20.0, (10.0, 15.0, 20.0, 25.0, 30.0)),
-    Subject("fsdd", "FSDD", "fsdd", 3_000, 3_455_598, 5.0, (1.0, 2.0, 3.0, 4.0, 5.0)),
+    Subject(
+        "fsdd", "FSDD", "fsdd", 3_000, 3_455_598, 5.0, (1.0, 2.0, 3.0, 4.0, 5.0), label="digit"
+    ),
     Subject(
         "msi", "MSI", "msi", 34_732, 1_177_198, "auto",
         # The paper's 1 to 5 are one to five fifths of a mean norm of 5; here it is 0.86.
