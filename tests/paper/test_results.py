@@ -1,12 +1,14 @@
 """Places, disagreements and gaps, judged by the paper's own table."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from selfview.paper.metrics import METRICS
 from selfview.paper.page import gaps
 from selfview.paper.printed import PRINTED, Printed
-from selfview.paper.reading import _default_places
+from selfview.paper.reading import _default_places, _first_places, _order
 from selfview.paper.records import RECORDS, read_shelf
 from selfview.paper.results import Cell, _ranked, tabulate
 from selfview.paper.subjects import KNOWN
@@ -74,6 +76,44 @@ def test_our_default_is_placed_among_all_but_the_papers_recipe(full_folder, name
         order = sorted(means, key=means.get, reverse=metric == "linear")
         place = order.index("Ours (our default)") + 1
         assert f"{place} of 12 on {KNOWN[column.dataset].title}" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("ours", "agrees", "clear"),
+    [
+        ((40.0, 55.0, 80.0), True, True),
+        ((40.0, 55.0, 55.5), True, False),
+        ((60.0, 50.0, 80.0), False, True),
+        ((50.5, 50.0, 80.0), False, False),
+    ],
+)
+def test_an_order_holds_clearly_or_not(full_folder, ours, agrees, clear):
+    folder, choice = full_folder
+    table = tabulate("table5", choice, read_shelf(folder))
+    at = [column.dataset for column in table.columns].index("fsdd")
+    cells = {
+        row.title: replace(table.cells[i][at], mean=mean, deviation=1.0)
+        for i, row in enumerate(table.rows)
+        for mean in (dict(zip(("NP", "RP", "VAT"), ours, strict=True)).get(row.title, 0.0),)
+    }
+    columns = (table.columns[at],)
+    made = replace(table, columns=columns, cells=tuple((c,) for c in cells.values()))
+    (finding,) = _order(made, ("NP", "RP", "VAT"), "Views", choice)
+    assert (finding.agrees, finding.clear) == (agrees, clear)
+
+
+def test_places_of_several_datasets_are_one_sentence_for_each_outcome(full_folder):
+    folder, choice = full_folder
+    table = tabulate("table2", choice, read_shelf(folder))
+    found = _first_places(table, "linear", "linear accuracy")
+    assert sum(finding.count for finding in found) == 5
+    assert len({(finding.agrees, finding.clear) for finding in found}) == len(found)
+    for column in table.columns:
+        if column.metric == "linear":
+            cell = table.cell("Ours", column.dataset, "linear")
+            rivals = 9 if column.dataset == "mnist" else 11  # the paper lacks LLE and ISOMAP there
+            words = f"{cell.rank} of {rivals} on {KNOWN[column.dataset].title}"
+            assert sum(words in finding.text for finding in found) == 1
 
 
 def test_mean_and_deviation_are_over_seeds_of_the_better_variant(full_folder):

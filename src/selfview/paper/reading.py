@@ -9,6 +9,7 @@ import numpy as np
 from selfview.paper.figures import crossing, panels
 from selfview.paper.metrics import METRICS
 from selfview.paper.plan import Choice
+from selfview.paper.printed import Printed
 from selfview.paper.records import Shelf
 from selfview.paper.results import Cell, Table
 from selfview.paper.subjects import KNOWN
@@ -16,10 +17,16 @@ from selfview.paper.subjects import KNOWN
 
 @dataclass(frozen=True)
 class Finding:
-    """A sentence, and whether it agrees with the paper; None where the paper says nothing."""
+    """A sentence, and whether it agrees with the paper; None where the paper says nothing.
+
+    `clear` is False where the difference it rests on is within the noise of the seeds; `count` is
+    how many statements the sentence joins.
+    """
 
     agrees: bool | None
     text: str
+    clear: bool = True
+    count: int = 1
 
 
 def findings(tables: Mapping[str, Table], choice: Choice, shelf: Shelf) -> list[Finding]:
@@ -39,9 +46,12 @@ def findings(tables: Mapping[str, Table], choice: Choice, shelf: Shelf) -> list[
         found += _reached(tables["table2"], choice)
         found += _beside_raw(tables["table2"])
     if "table5" in tables:
-        found += _order(tables["table5"], ("NP", "RP", "VAT"), "Views")
+        found += _order(tables["table5"], ("NP", "RP", "VAT"), "Views", choice)
+        found += _order(tables["table5"], ("NP", "RP+VAT"), "Views", choice)
     if "table6" in tables:
-        found += _order(tables["table6"], ("CL-BN", "EN-CL BN"), "Batch norm")
+        for other in ("No-BN", "CL-BN"):
+            found += _order(tables["table6"], (other, "EN-CL BN"), "Batch norm", choice)
+        found += _order(tables["table6"], ("CL-BN", "No-BN"), "Batch norm", choice)
     return found + _temperature(choice, shelf)
 
 
@@ -54,31 +64,30 @@ def _number(cell: Cell | None, decimals: int = 1) -> str:
 
 
 def _first_places(table: Table, metric: str, title: str) -> list[Finding]:
-    """The place of ours among the paper's methods, here and there.
+    """The place of ours among the paper's methods, here and there, in a sentence for each outcome.
 
     It agrees if it is the same, or the next one without a clear difference.
     """
-    found = []
-    for column in table.columns:
+    said: dict[tuple[bool, bool], list[str]] = {}
+    for j, column in enumerate(table.columns):
         cell = table.cell("Ours", column.dataset, column.metric)
-        if column.metric != metric or cell is None or cell.rank is None:
-            continue
-        j = table.columns.index(column)
         rivals = sum(c.rank is not None for c in table.column(j))
-        if rivals < 3:
+        if column.metric != metric or cell is None or cell.rank is None or rivals < 3:
             continue
-        where = KNOWN[column.dataset].title
         off = abs(cell.rank - (cell.printed_rank or 0))
-        near = ", without a clear difference" if off == 1 and not cell.disagrees else ""
-        found.append(
-            Finding(
-                off == 0 or bool(near),
-                f"{title}, {where}: ours (the paper's recipe) is number {cell.rank} of the "
-                f"{rivals} methods on record; in the paper it is number {cell.printed_rank} of "
-                f"these{near}.",
-            )
+        agrees = off == 0 or (off == 1 and not cell.disagrees)
+        where = f"{cell.rank} of {rivals} on {KNOWN[column.dataset].title}"
+        key = (agrees, off == 0 or cell.disagrees)
+        said.setdefault(key, []).append(f"{where} (in the paper {cell.printed_rank})")
+    return [
+        Finding(
+            agrees,
+            f"{title}: the paper's recipe is number {', '.join(places)}.",
+            clear,
+            len(places),
         )
-    return found
+        for (agrees, clear), places in sorted(said.items())
+    ]
 
 
 def _default_places(table: Table, metric: str, title: str) -> list[Finding]:
@@ -99,8 +108,8 @@ def _default_places(table: Table, metric: str, title: str) -> list[Finding]:
         places.append(f"{better + 1} of {len(rivals)} on {KNOWN[column.dataset].title}")
     if not places:
         return []
-    return [Finding(None, f"{title}: our default, instead of the paper's recipe and with UMAP "
-                          f"among its rivals, is number {', '.join(places)}.")]  # fmt: skip
+    return [Finding(None, f"{title}: our default is number {', '.join(places)} "
+                          "(the paper's other methods and UMAP).")]  # fmt: skip
 
 
 def _reached(table: Table, choice: Choice) -> list[Finding]:
@@ -117,9 +126,10 @@ def _reached(table: Table, choice: Choice) -> list[Finding]:
             printed = paper.printed
             low = printed.mean - (printed.deviation or 0.0)
             epochs = choice.budget.epochs(column.dataset, "selfview")
+            default = row == "Ours (our default)"  # of which the paper says nothing
             found.append(
                 Finding(
-                    cell.mean >= low,
+                    None if default else cell.mean >= low,
                     f"{row} on {KNOWN[column.dataset].title}: {_number(cell)} in the linear probe "
                     f"after {epochs:,} epochs; the paper prints {printed.mean:.1f} ± "
                     f"{printed.deviation:.1f} after 5,000.",
@@ -149,29 +159,31 @@ def _beside_raw(table: Table) -> list[Finding]:
     return found
 
 
-def _order(table: Table, rows: tuple[str, ...], title: str) -> list[Finding]:
+def _order(table: Table, rows: tuple[str, ...], title: str, choice: Choice) -> list[Finding]:
     """Do rows stand in the order of the paper, where the paper's differences are clear?"""
     found = []
     for column in table.columns:
         cells = [table.cell(row, column.dataset, column.metric) for row in rows]
         known = [c for c in cells if c is not None and c.mean is not None and c.printed is not None]
-        pairs = [(a, b) for a, b in pairwise(known) if _apart(a, b)]
+        pairs = [(a, b) for a, b in pairwise(known) if _apart(a.printed, b.printed)]
         if len(known) < len(rows) or not pairs:
             continue
         same = all(_rises(a, b) for a, b in pairs)
+        clear = all(_apart(a, b) for a, b in pairs)
         numbers = ", ".join(f"{row} {_number(c)}" for row, c in zip(rows, known, strict=True))
         theirs = ", ".join(f"{c.printed.mean:.1f}" for c in known if c.printed is not None)
-        where = KNOWN[column.dataset].title
-        found.append(Finding(same, f"{title} on {where}: {numbers} (the paper: {theirs})."))
+        epochs = choice.fits(table.piece, table.rows[0], column.dataset)[0][0].epochs
+        where = f"{KNOWN[column.dataset].title}, {epochs:,} epochs"
+        text = f"{title} on {where}: {numbers} (the paper: {theirs})."
+        found.append(Finding(same, text, clear))
     return found
 
 
-def _apart(a: Cell, b: Cell) -> bool:
-    """Does the paper tell two cells apart by more than its deviations?"""
-    if a.printed is None or b.printed is None:
+def _apart(a: Cell | Printed | None, b: Cell | Printed | None) -> bool:
+    """Are two numbers apart by more than their deviations?"""
+    if a is None or b is None or a.mean is None or b.mean is None:
         return False
-    noise = (a.printed.deviation or 0.0) + (b.printed.deviation or 0.0)
-    return abs(a.printed.mean - b.printed.mean) > noise
+    return abs(a.mean - b.mean) > (a.deviation or 0.0) + (b.deviation or 0.0)
 
 
 def _rises(a: Cell, b: Cell) -> bool:
