@@ -313,7 +313,10 @@ def test_what_is_given_wins_over_the_recipe():
         (dict(contrast=-1), "contrast must be"),
         (dict(contrast="much"), "contrast must be"),
         (dict(neighbours=-1), "neighbours must be an integer of at least 0, got -1"),
-        (dict(neighbours="many"), "neighbours must be an integer of at least 0, got 'many'"),
+        (
+            dict(neighbours="many"),
+            "neighbours must be 'auto' or an integer of at least 0, got 'many'",
+        ),
         (dict(xi=0), "xi must be positive and finite, got 0"),
         (dict(learning_rate=-1e-3), "learning_rate must be positive and finite, got -0.001"),
         (dict(temperature=0), "temperature must be positive and finite, got 0"),
