@@ -72,7 +72,7 @@ def measure(name: str, precision: str, rounds: int) -> dict[str, object]:
     common = dict(epochs=100, batch_size=BATCH, precision=precision, random_state=0, verbose=0)
     model = SelfView(recipe="paper", n_prototypes=K, **common)
     ours, network = step_of(model, X)
-    ae, _ = step_of(AutoEncoder(**common), X)
+    ae, _ = step_of(AutoEncoder(encoder="auto" if len(shape) == 1 else "cnn", **common), X)
     peer = copy.deepcopy(network)
     x = torch.from_numpy(X)
     logits = network(x).detach().float()

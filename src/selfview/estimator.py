@@ -23,6 +23,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
 from selfview import forecast, health, networks, parameters, storage
+from selfview.allocator import kept_memory
 from selfview.checkpoint import Checkpoints
 from selfview.course import Course, latest_state, seed_of
 from selfview.course import History as History
@@ -158,6 +159,7 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         network.train()
         group.synchronise(network)
         with (
+            kept_memory(),
             own_randomness(run.seed),
             synchronised(network, group),
             keeper.watch(course) as offer,

@@ -2,8 +2,11 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from selfview.distributed import WHOLE, Share
@@ -16,6 +19,9 @@ POLICY_ROUNDS = 5
 # Scalings are folded back into the exponent of the kernel after so many rounds, or before they can
 # leave the range of float32.
 _ROUNDS, _DIGITS = 10, 38
+# Up to such scalings of the columns, what vanishes in float32 beside a row's largest entry is lost
+# to nobody.
+_LARGE = 1e20
 _CACHED = 1 << 18  # entries of a kernel that a processor keeps at hand: 1 MiB of float32
 
 
@@ -45,14 +51,24 @@ def sinkhorn(logits: Tensor, temperature: float, iterations: int, share: Share =
     >>> [round(column, 3) for column in q.mean(0).tolist()]
     [0.5, 0.5]
     """
+    if iterations <= _ROUNDS:
+        kernel = torch.softmax(logits / temperature, dim=1)
+        parts = _parts(kernel)
+        columns = _scale(parts, logits.new_ones(logits.shape[1]), iterations, share)
+        if columns.amax() < _LARGE:  # also false for NaN
+            return _assigned(kernel, parts, columns)
+    return _far_apart(logits, temperature, iterations, share)
+
+
+def _far_apart(logits: Tensor, temperature: float, iterations: int, share: Share) -> Tensor:
+    """`sinkhorn` for any finite logits and any number of rounds."""
     m, k = logits.shape
     # In t rounds no scaling grows beyond the larger side to the power of t.
     safe = max(1, int(_DIGITS / math.log10(max(m / share.weight, k, 10))))
     log_columns = logits.new_zeros(k)
     while True:
         kernel = torch.add(log_columns, logits, alpha=1 / temperature)  # (batch, k)
-        # Rows that fit into a processor's cache are read once a round, not twice.
-        parts = torch.split(kernel, max(1, _CACHED // k) if kernel.is_cpu else m)
+        parts = _parts(kernel)
         for part in parts:
             part -= part.amax(1, keepdim=True)
         # Every row has its largest entry at 0, and so will every column: none is empty, and nothing
@@ -70,21 +86,53 @@ def sinkhorn(logits: Tensor, temperature: float, iterations: int, share: Share =
         if iterations == 0:
             break
         log_columns += raised + columns.log_()
-    for part in parts:
-        part *= columns
-        part /= part.sum(1, keepdim=True)
-    return kernel
+    return _assigned(kernel, parts, columns)
+
+
+def _parts(kernel: Tensor) -> Sequence[Tensor]:
+    """Rows of a kernel that fit into a processor's cache: they are read once a round, not twice."""
+    return torch.split(kernel, max(1, _CACHED // kernel.shape[1])) if kernel.is_cpu else [kernel]
 
 
 def _scale(parts: Sequence[Tensor], columns: Tensor, rounds: int, share: Share) -> Tensor:
     """The scaling of the columns after so many rounds of a kernel that comes in parts."""
-    pairs = [(part, part.T) for part in parts]
+    if columns.is_cpu:
+        return _scale_arrays([part.numpy() for part in parts], columns.numpy(), rounds, share)
     for _ in range(rounds):
-        sums = torch.zeros_like(columns)
-        for part, turned in pairs:
-            sums.addmv_(turned, torch.mv(part, columns).reciprocal_())
+        sums = sum(torch.mv(part.T, torch.mv(part, columns).reciprocal_()) for part in parts)
         columns = share.sum(sums).reciprocal_()
     return columns
+
+
+def _scale_arrays(
+    parts: Sequence[NDArray[Any]], columns: NDArray[Any], rounds: int, share: Share
+) -> Tensor:
+    """`_scale` by NumPy, whose calls cost less than half of PyTorch's: most of it is calls."""
+    first, *others = [(part, np.empty(len(part), part.dtype)) for part in parts]
+    alone = share is WHOLE
+    with np.errstate(all="ignore"):
+        for _ in range(rounds):
+            sums = _column_sums(*first, columns)
+            for other in others:
+                sums += _column_sums(*other, columns)
+            if not alone:
+                sums = share.sum(torch.from_numpy(sums)).numpy()
+            columns = np.reciprocal(sums, out=sums)
+    return torch.from_numpy(columns)
+
+
+def _column_sums(kernel: Any, rows: Any, columns: Any) -> Any:
+    """Sums of the columns of a scaled kernel once its rows sum to 1; `rows` is room for these."""
+    np.dot(kernel, columns, out=rows)
+    return np.dot(np.reciprocal(rows, out=rows), kernel)
+
+
+def _assigned(kernel: Tensor, parts: Sequence[Tensor], columns: Tensor) -> Tensor:
+    """The kernel with scaled columns and rows that sum to 1, in its own memory."""
+    for part in parts:
+        part *= columns
+        part /= part.sum(1, keepdim=True)
+    return kernel
 
 
 def entropy(q: Tensor, share: Share = WHOLE) -> Tensor:

@@ -34,10 +34,13 @@ def untouched(network: nn.Module) -> Iterator[None]:
 def scaled(vectors: Tensor, length: float | Tensor) -> Tensor:
     """Every row of `vectors` brought to the given Euclidean length; a zero row stays zero."""
     flat = vectors.flatten(1).float()
-    # Two divisions, because the square of a tiny gradient would vanish in float32.
-    flat = flat / flat.abs().amax(1, keepdim=True).clamp_min(torch.finfo(flat.dtype).tiny)
-    norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True).clamp_min(1e-12)
-    return flat.mul_(length / norms).view_as(vectors)
+    norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True)
+    if not flat.is_cpu or norms.amin() < 1e-12 or norms.amax() > 1e12:
+        # Squares would vanish in float32, or overflow. (Elsewhere than on a processor the question
+        # would cost more than the answer saves.)
+        flat = flat / flat.abs().amax(1, keepdim=True).clamp_min(torch.finfo(flat.dtype).tiny)
+        norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True).clamp_min(1e-12)
+    return (flat * (length / norms)).view_as(vectors)
 
 
 def in_unit(step: Tensor, unit: Tensor | None) -> Tensor:
@@ -49,8 +52,11 @@ def random_step(
     x: Tensor, length: float | Tensor, generator: torch.Generator, share: Share = WHOLE
 ) -> Tensor:
     """A step of the given length in a direction that is uniform on the sphere, for every row."""
-    noise = share.draw(torch.randn, x.shape, generator=generator, device=x.device, dtype=x.dtype)
-    return scaled(noise, length)
+    return scaled(_noise(x, generator, share), length)
+
+
+def _noise(x: Tensor, generator: torch.Generator, share: Share) -> Tensor:
+    return share.draw(torch.randn, x.shape, generator=generator, device=x.device, dtype=x.dtype)
 
 
 def divergence(p: Tensor, logits: Tensor) -> Tensor:
