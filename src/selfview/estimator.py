@@ -203,10 +203,14 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     def _end(self, X: Any, rows: Rows, run: Run, course: Course) -> None:
         network, history = course.network.eval(), course.history
         examined = self._examine(network, rows, run, history)
+        self._finish(network, rows, run)
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
         self._become(network, rows.shape, run, history, examined)
         self._optimisers = course.optimisers
         self._warn(run)
+
+    def _finish(self, network: Any, rows: Rows, run: Run) -> None:
+        """What is left to do to a trained network: nothing, unless a method says so."""
 
     def _become(
         self,

@@ -127,7 +127,7 @@ def _module(model: "Embedder") -> Exported:
 
 
 def _plain(encoder: nn.Module) -> nn.Module:
-    """The same function by layers of PyTorch's own: the first weights take over the scale."""
+    """The same function by layers of PyTorch's own, the first and last of which take its maps."""
     for parent in list(encoder.modules()):
         for name, layer in parent.named_children():
             if isinstance(layer, FirstConvolution):
@@ -137,6 +137,10 @@ def _plain(encoder: nn.Module) -> nn.Module:
     first = next(part for part in encoder if isinstance(part, nn.Linear | nn.Conv2d))
     with torch.no_grad():
         first.weight /= encoder.scale  # a power of two: no rounding
+        last = encoder[-1]
+        assert isinstance(last, nn.Linear)
+        last.weight.copy_(encoder.axes.T @ last.weight)
+        last.bias.copy_((last.bias - encoder.centre) @ encoder.axes)
     return nn.Sequential(*encoder)
 
 

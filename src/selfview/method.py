@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from selfview import health, networks, parameters
+from selfview.axes import principal_axes
 from selfview.errors import InputError
 from selfview.estimator import Embedder, History, Run
 from selfview.losses import swapped_kl, told_apart
@@ -31,6 +32,7 @@ VIEWS = {
     "none": ("none", "none"),
 }
 PAPER_EPOCHS = 5000
+AXES_ROWS = 20_000  # whose embeddings tell the principal axes
 WARMUP_SHARE = 100 / PAPER_EPOCHS  # of the epochs, for the target entropy to come down
 
 
@@ -94,6 +96,10 @@ class SelfView(Embedder):
     schedule : {"auto", "cosine", "drop"}
         How the learning rate goes: up in the first twentieth of the epochs and down to a hundredth
         along a cosine (ours), or down to a fifth after a fifth of the epochs (the paper's).
+    axes : {"auto", "principal", "learned"}
+        Along which the embedding is given: its principal ones, uncorrelated, sorted by spread and
+        with spreads that are brought together (ours), or as the network has learned them (the
+        paper's, and with an own encoder).
     precision : {"auto", "float32", "bfloat16"}
         Of training. "auto" takes bfloat16 where the processor computes with it directly.
         `transform` is always in float32.
@@ -161,6 +167,7 @@ class SelfView(Embedder):
         batch_size: int = 256,
         learning_rate: str | float = "auto",
         schedule: str = "auto",
+        axes: str = "auto",
         precision: str = "auto",
         device: str | torch.device = "auto",
         random_state: Any = None,
@@ -185,6 +192,7 @@ class SelfView(Embedder):
         self.batch_size = batch_size
         self.learning_rate = learning_rate
         self.schedule = schedule
+        self.axes = axes
         self.precision = precision
         self.device = device
         self.random_state = random_state
@@ -221,6 +229,7 @@ class SelfView(Embedder):
         super()._check_parameters()
         parameters.one_of("recipe", self.recipe, list(RECIPES))
         parameters.one_of("schedule", self.schedule, ["auto", *SCHEDULES])
+        parameters.one_of("axes", self.axes, ("auto", "principal", "learned"))
         parameters.integer("n_prototypes", self.n_prototypes, at_least=2)
         parameters.integer_or("neighbours", self.neighbours, "auto", at_least=0)
         if self.contrast != 0:
@@ -360,6 +369,17 @@ class SelfView(Embedder):
         elif not scale.ndim:
             xi *= float(scale)
         return xi, scale if scale.ndim else None
+
+    @torch.no_grad()
+    def _finish(self, network: EncoderHead, rows: Rows, run: Run) -> None:
+        axes = RECIPES[self.recipe].axes if self.axes == "auto" else self.axes
+        if axes == "learned" or not isinstance(network.encoder, networks.ScaledEncoder):
+            return
+        some = np.sort(np.random.default_rng(run.seed).permutation(rows.n)[:AXES_ROWS])
+        parts = np.array_split(some, math.ceil(len(some) / self.batch_size))
+        z = torch.cat([network.encoder.features(run.batch(rows, part)) for part in parts])
+        if z.isfinite().all():  # else the verdict says what is wrong
+            network.encoder.centre, network.encoder.axes = principal_axes(z.float())
 
     def _headline(self, rows: Rows, run: Run, network: EncoderHead) -> str:
         scaled = ", columns of unlike units scaled by their spread" if run.summary.spreads else ""

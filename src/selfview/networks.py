@@ -137,19 +137,33 @@ def head(n_components: int, n_prototypes: int, batch_norm: bool = True) -> nn.Se
 
 
 class ScaledEncoder(nn.Sequential):
-    """Layers that see rows divided by a constant, or each column by its own; saved with weights."""
+    """Layers between two maps that are saved with their weights, and not learned.
+
+    They see rows divided by a constant, or each column by its own; and the embedding is what they
+    give along axes of its own, which are those of the layers until they are set.
+    """
 
     scale: Tensor  # a number, or (n_features,)
+    centre: Tensor  # (n_components,)
+    axes: Tensor  # (n_components, n_components)
 
     def __init__(self, scale: float | Sequence[float], *layers: nn.Module) -> None:
         super().__init__(*layers)
+        last = layers[-1]
+        assert isinstance(last, nn.Linear)  # as of all encoders here
         self.register_buffer("scale", torch.tensor(scale, dtype=torch.float32))
+        self.register_buffer("centre", torch.zeros(last.out_features))
+        self.register_buffer("axes", torch.eye(last.out_features))
 
-    def forward(self, x: Tensor, parts: int = 1) -> Tensor:
+    def features(self, x: Tensor, parts: int = 1) -> Tensor:
+        """What the layers give: what training looks at."""
         # Elsewhere than on a processor the question would cost more than the answer saves.
         if self.scale.ndim or not x.is_cpu or self.scale != 1:
             x = x / self.scale
         return in_parts(self, x, parts)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return (self.features(x) - self.centre) @ self.axes
 
 
 def scale_of(encoder: nn.Module) -> Tensor:
@@ -206,9 +220,9 @@ class EncoderHead(EncodingNetwork):
         return self.both(x, parts)[1]
 
     def both(self, x: Tensor, parts: int = 1) -> tuple[Tensor, Tensor]:
-        """Embedding and logits."""
+        """What the encoder's layers give, and the logits of it."""
         if isinstance(self.encoder, ScaledEncoder):
-            z = self.encoder(x, parts)
+            z = self.encoder.features(x, parts)
         else:  # one's own, which may look at a batch as it likes
             z = one_by_one(self.encoder, x, parts)
         return z, in_parts(self.head, z, parts)

@@ -24,6 +24,7 @@ class Recipe:
     xi: float | None  # length of the probe; None is epsilon
     contrast: float  # weight of telling neighbours from other rows
     images: str  # the encoder for images
+    axes: str  # along which the embedding is given
 
     def rate(
         self, learning_rate: str | float, schedule: str, epochs: int
@@ -52,6 +53,7 @@ RECIPES = {
         xi=10.0,
         contrast=0.0,
         images="cnn",
+        axes="learned",
     ),
     # Neighbours differ from a row as rows do, steps where the model is weakest; to tell neighbours
     # from other rows gives distances in the embedding a meaning; a higher rate, shorter steps and
@@ -65,6 +67,7 @@ RECIPES = {
         xi=None,
         contrast=1.0,
         images="dense-cnn",
+        axes="principal",
     ),
 }
 

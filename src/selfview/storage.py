@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 FILE = "model.safetensors"
 OWN_ENCODER = "own"
-VERSION = 4
+VERSION = 5
 MAX_FEATURES = 2**28  # of a row: a gigabyte of float32
 MAX_AXES = 8
 
@@ -67,6 +67,17 @@ def _from_3(tensors: dict[str, Tensor], meta: Meta) -> Model:
     return tensors, {**meta, "parameters": given}
 
 
+def _from_4(tensors: dict[str, Tensor], meta: Meta) -> Model:
+    """Version 5 gives the embedding along axes of its own."""
+    given = dict(meta["parameters"])
+    if meta.get("class") != "SelfView":
+        return tensors, meta
+    if given.get("encoder") != OWN_ENCODER:
+        dim = _size(given["n_components"])
+        tensors = {**tensors, "encoder.centre": torch.zeros(dim), "encoder.axes": torch.eye(dim)}
+    return tensors, {**meta, "parameters": {**given, "axes": "learned"}}
+
+
 # From each version to the next. The first models had no version in their description, and are
 # otherwise as those of version 1.
 UPGRADES: dict[int, Callable[[dict[str, Tensor], Meta], Model]] = {
@@ -74,6 +85,7 @@ UPGRADES: dict[int, Callable[[dict[str, Tensor], Meta], Model]] = {
     1: _from_1,
     2: _from_2,
     3: _from_3,
+    4: _from_4,
 }
 
 E = TypeVar("E", bound="Embedder")

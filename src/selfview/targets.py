@@ -99,7 +99,9 @@ def _scale(parts: Sequence[Tensor], columns: Tensor, rounds: int, share: Share) 
     if columns.is_cpu:
         return _scale_arrays([part.numpy() for part in parts], columns.numpy(), rounds, share)
     for _ in range(rounds):
-        sums = sum(torch.mv(part.T, torch.mv(part, columns).reciprocal_()) for part in parts)
+        sums = torch.zeros_like(columns)
+        for part in parts:
+            sums.addmv_(part.T, torch.mv(part, columns).reciprocal_())
         columns = share.sum(sums).reciprocal_()
     return columns
 

@@ -40,7 +40,7 @@ def scaled(vectors: Tensor, length: float | Tensor) -> Tensor:
         # would cost more than the answer saves.)
         flat = flat / flat.abs().amax(1, keepdim=True).clamp_min(torch.finfo(flat.dtype).tiny)
         norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True).clamp_min(1e-12)
-    return (flat * (length / norms)).view_as(vectors)
+    return flat.mul(length / norms).view_as(vectors)
 
 
 def in_unit(step: Tensor, unit: Tensor | None) -> Tensor:

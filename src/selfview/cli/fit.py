@@ -19,6 +19,7 @@ CHOICES = {
     "recipe": ("selfview", "paper"),
     "views": ("adversarial", "random", "random+adversarial", "none"),
     "schedule": ("auto", "cosine", "drop"),
+    "axes": ("auto", "principal", "learned"),
     "precision": ("auto", "float32", "bfloat16"),
 }
 
@@ -96,6 +97,9 @@ def fit(
     schedule: Annotated[
         str | None, _word("schedule", "How the learning rate goes", TRAINING)
     ] = None,
+    axes: Annotated[
+        str | None, _word("axes", "Along which the embedding is given", TRAINING)
+    ] = None,
     precision: Annotated[str | None, _word("precision", "Of training", TRAINING)] = None,
     device: Annotated[
         str | None,
@@ -172,6 +176,7 @@ def fit(
         batch_size=batch_size,
         learning_rate=number_or_word(learning_rate),
         schedule=schedule,
+        axes=axes,
         precision=precision,
         device=device,
         random_state=seed,

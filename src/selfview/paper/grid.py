@@ -12,7 +12,7 @@ from typing import Any
 
 from selfview.errors import InputError
 from selfview.paper.budgets import Budget
-from selfview.paper.methods import METHODS
+from selfview.paper.methods import METHODS, OUR_RECIPE
 from selfview.paper.subjects import FURTHER, KNOWN, SUBJECTS
 
 FORMAT = 1  # of the key
@@ -34,6 +34,8 @@ class Fit:
     def key(self) -> str:
         """A name for exactly these settings of this version of the method."""
         version = METHODS[self.method].version
+        if self.method == "selfview" and ("recipe", "paper") not in self.settings:
+            version = OUR_RECIPE
         about = [FORMAT, asdict(self), *([version] if version > 1 else [])]
         content = json.dumps(about, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]

@@ -22,6 +22,7 @@ class Method:
 
 
 _BASELINES = "selfview.baselines"
+OUR_RECIPE = 2  # version of what SelfView does where it isn't told to follow the paper
 
 METHODS = {
     "pca": Method(_BASELINES, "PCA"),

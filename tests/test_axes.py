@@ -1,0 +1,96 @@
+"""Principal axes: a turn and a change of lengths after training, that training never sees."""
+
+import numpy as np
+import pytest
+import torch
+from sklearn.decomposition import PCA
+from torch import nn
+
+from selfview import SelfView
+from selfview.axes import principal_axes
+
+# Two epochs of noise teach nothing, and the model says so.
+pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
+
+
+def embeddings(n=500, dim=4, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    spread = torch.tensor([9.0, 4.0, 1.0, 0.25])[:dim]
+    mixing = torch.linalg.qr(torch.randn(dim, dim, generator=generator)).Q
+    return 7 + torch.randn(n, dim, generator=generator) * spread @ mixing
+
+
+def turned(z):
+    centre, axes = principal_axes(z)
+    return ((z - centre) @ axes).numpy()
+
+
+def test_axes_are_uncorrelated_centred_and_sorted():
+    found = turned(embeddings())
+    covariance = np.cov(found.T)
+    np.testing.assert_allclose(found.mean(0), 0, atol=1e-4)
+    np.testing.assert_allclose(covariance, np.diag(np.diag(covariance)), atol=1e-3)
+    assert (np.diff(np.diag(covariance)) < 0).all()
+
+
+def test_spreads_are_the_geometric_means_with_the_first_of_scikit_learns():
+    z = embeddings()
+    plain = PCA().fit_transform(z.numpy())
+    spreads = plain.std(0)
+    found = turned(z)
+    np.testing.assert_allclose(found.std(0), np.sqrt(spreads * spreads[0]), rtol=1e-4)
+    scaled = plain * np.sqrt(spreads[0] / spreads)
+    np.testing.assert_allclose(np.abs(found), np.abs(scaled), atol=1e-2)
+
+
+def test_a_turned_and_moved_embedding_has_the_same_axes():
+    z = embeddings()
+    turn = torch.linalg.qr(torch.randn(4, 4, generator=torch.Generator().manual_seed(1))).Q
+    np.testing.assert_allclose(np.abs(turned(z @ turn + 3)), np.abs(turned(z)), atol=1e-3)
+
+
+@pytest.mark.parametrize("z", [torch.ones(5, 3), torch.zeros(1, 3), torch.eye(3)[:2]])
+def test_flat_embeddings_stay_finite_and_keep_their_length(z):
+    centre, axes = principal_axes(z)
+    assert axes.shape == (3, 3)
+    assert torch.isfinite((z - centre) @ axes).all()
+
+
+def small(**given):
+    return SelfView(3, n_prototypes=5, epochs=2, random_state=0, verbose=0, **given)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return np.random.default_rng(0).normal(size=(90, 6)).astype(np.float32)
+
+
+def test_axes_are_all_that_changes(rows):
+    principal, learned = small().fit(rows), small(axes="learned").fit(rows)
+    np.testing.assert_array_equal(principal.predict_proba(rows), learned.predict_proba(rows))
+    assert principal.health_ == learned.health_
+    encoder = principal.network_.encoder
+    z = torch.from_numpy(learned.transform(rows))
+    expected = ((z - encoder.centre) @ encoder.axes).numpy()
+    np.testing.assert_allclose(principal.transform(rows), expected, rtol=1e-5, atol=1e-6)
+    covariance = np.corrcoef(principal.transform(rows).T)
+    np.testing.assert_allclose(covariance, np.eye(3), atol=1e-3)
+
+
+def test_learning_goes_on_as_if_there_were_no_axes(rows):
+    principal, learned = (small(axes=axes).fit(rows) for axes in ("principal", "learned"))
+    for model in (principal, learned):
+        model.partial_fit(rows)
+    np.testing.assert_array_equal(principal.predict_proba(rows), learned.predict_proba(rows))
+
+
+def test_axes_are_saved(rows, tmp_path):
+    model = small().fit(rows)
+    model.save(tmp_path)
+    np.testing.assert_array_equal(SelfView.load(tmp_path).transform(rows), model.transform(rows))
+
+
+def test_the_papers_recipe_and_own_encoders_keep_theirs(rows):
+    assert torch.equal(small(recipe="paper").fit(rows).network_.encoder.axes, torch.eye(3))
+    own = small(encoder=nn.Linear(6, 3)).fit(rows)
+    assert not hasattr(own.network_.encoder, "axes")
