@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 SIDES = (1024, 2048, 3072)
+TURN = 0.01  # seconds that a turn takes at least: short calls are repeated, as in use
 
 
 def medians(
@@ -27,10 +28,17 @@ def medians(
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, call in contenders.items():
-            start = time.perf_counter()
-            call()
-            seconds[name].append(time.perf_counter() - start)
+            seconds[name].append(_turn(call))
     return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def _turn(call: Callable[[], object]) -> float:
+    """Seconds of a call, in a turn of one or many."""
+    count, start = 0, time.perf_counter()
+    while (taken := time.perf_counter() - start) < TURN or not count:
+        call()
+        count += 1
+    return taken / count
 
 
 def products(dtype: torch.dtype) -> dict[str, Callable[[], object]]:

@@ -199,8 +199,8 @@ SAID = (
     "The schedule of the paper's recipe is shrunk to the epochs: targets warm up in a fiftieth of "
     "them, and the rate drops after a fifth. *Our default* is another recipe (docs/method.md): a "
     "neighbour as second view, a loss that tells neighbours from other rows, a shorter step, a "
-    "higher rate. It was settled on FSDD, Reuters and 20news; its rivals were not tuned, and UMAP "
-    "has its default of 15 neighbours.",
+    "higher rate, principal axes. It was settled on FSDD, Reuters and 20news; its rivals were not "
+    "tuned, and UMAP has its default of 15 neighbours.",
     "On 20news and the images, graph and k-means are of the test rows of the official split. The "
     "paper's k-means is the best of its last ten epochs, ours that of the last.",
 )
