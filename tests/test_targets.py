@@ -9,7 +9,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from selfview.distributed import WHOLE
 from selfview.targets import (
+    _far_apart,
     adapt,
     entropy,
     marginal_error,
@@ -63,6 +65,14 @@ def test_fast_rounds_equal_plain_rounds(batch, k, scale, temperature, iterations
     o = logits(batch, k, scale, seed)
     q = sinkhorn(o, temperature, iterations)
     torch.testing.assert_close(q, plain_sinkhorn(o, temperature, iterations), atol=1e-8, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.1, 3.0, 30.0])
+@pytest.mark.parametrize(("batch", "k"), [(256, 100), (3000, 200)])
+def test_the_quick_way_equals_the_one_for_any_logits(batch, k, scale):
+    o = logits(batch, k, scale, dtype=torch.float32)
+    expected = _far_apart(o, 0.5, 10, WHOLE)
+    torch.testing.assert_close(sinkhorn(o, 0.5, 10), expected, atol=1e-6, rtol=1e-4)
 
 
 @settings(max_examples=60, deadline=None)
