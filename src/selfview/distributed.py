@@ -238,6 +238,9 @@ class Group:
             return loss
         # Static: parameters that the first step leaves unused need not be looked for in every one.
         module = _Loss(loss, parameters)
+        for parameter in parameters:
+            if parameter.ndim == 4 and parameter.requires_grad:  # in the layout of convolutions
+                parameter.register_hook(lambda gradient: gradient.contiguous())
         return DistributedDataParallel(module, static_graph=True)
 
     def gradients(

@@ -337,8 +337,8 @@ class SelfView(Embedder):
             views.append(x + in_unit(moved, unit))
         if count := kinds.count("adversarial"):
             with untouched(network):
-                # Not without gradients: all passes of a step share its bfloat16 weights then.
-                p = torch.softmax(network(x).detach().float(), dim=1)
+                with torch.no_grad():
+                    p = torch.softmax(network(x).float(), dim=1)
                 steps = adversarial_step(
                     partial(network, parts=count),
                     x,

@@ -128,7 +128,9 @@ def step_seed(seed: int, epoch: int, step: int) -> int:
 def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
     """The context in which forward passes run at the given precision."""
     if precision == "bfloat16":
-        return torch.autocast(device.type, dtype=torch.bfloat16)
+        # All threads of a process share one cache of weights, and clear it: whether it has a weight
+        # decides how gradients of two passes are rounded, and so the bits of a fit.
+        return torch.autocast(device.type, dtype=torch.bfloat16, cache_enabled=False)
     return nullcontext()
 
 

@@ -129,7 +129,9 @@ class ContextEncoder(nn.Module):
     def codes(self, x: Tensor) -> Tensor:
         """The code of every part: (batch, parts, width)."""
         parts = self.cut(self.centring(x))
-        codes: Tensor = self.part(parts.flatten(0, 1))
+        # On a processor, convolutions of sequences in bfloat16 are NaN at times.
+        with torch.autocast("cpu", enabled=False):
+            codes: Tensor = self.part(parts.flatten(0, 1))
         return codes.reshape(-1, self.parts, self.width)
 
     def contexts(self, codes: Tensor) -> Tensor:

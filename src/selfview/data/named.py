@@ -69,9 +69,9 @@ DATASETS: dict[str, Entry] = {
         local=(homes.idx_names("mnist"),), remote=homes.MNIST,
     ),
     "20news": Entry(
-        "posts of 20 newsgroups, tf-idf of 2,000 words", 17_029, "2000", 20,
+        "posts of 20 newsgroups, tf-idf of 2,000 words", 17_027, "2000", 20,
         "20 Newsgroups, Lang, NewsWeeder, ICML 1995", "freely distributed, none stated",
-        makers.newsgroups, epsilon=20.0, version=2,
+        makers.newsgroups, epsilon=20.0, version=3,
         local=(("20newsgroups/20news-bydate.tar.gz",),), remote=homes.NEWSGROUPS,
     ),
     "reuters": Entry(

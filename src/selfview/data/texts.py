@@ -120,17 +120,23 @@ def fit_vocabulary(
     texts: Sequence[str], words: int = 2000, *, text: str = "text", posts: bool = False
 ) -> tuple[TextPreparation, csr_matrix]:
     """The vocabulary of the most frequent words (no English stop words), and the texts' rows."""
-    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 
     if words < 1:
         raise InputError(f"vocabulary must be at least 1 word, got {words}")
-    vectorizer = TfidfVectorizer(max_features=words, stop_words="english", sublinear_tf=True)
+    counter = CountVectorizer(stop_words="english")
     try:
-        X = vectorizer.fit_transform(texts)
+        counts = counter.fit_transform(texts)
     except ValueError as error:
         raise InputError("the texts hold no words (stop words aside)") from error
-    names = vectorizer.get_feature_names_out()
-    how = TextPreparation(tuple(map(str, names)), np.asarray(vectorizer.idf_), text, posts)
+    # Of equally frequent words the first by the alphabet: the vectorizer's own choice among them
+    # is a matter of the processor.
+    frequent = np.argsort(-np.asarray(counts.sum(0)).ravel(), kind="stable")[:words]
+    chosen = np.sort(frequent)
+    weights = TfidfTransformer(sublinear_tf=True)
+    X = weights.fit_transform(counts[:, chosen])
+    names = counter.get_feature_names_out()[chosen]
+    how = TextPreparation(tuple(map(str, names)), np.asarray(weights.idf_), text, posts)
     return how, how.scaled(X)
 
 
