@@ -240,7 +240,7 @@ class Group:
         module = _Loss(loss, parameters)
         for parameter in parameters:
             if parameter.ndim == 4 and parameter.requires_grad:  # in the layout of convolutions
-                parameter.register_hook(lambda gradient: gradient.contiguous())
+                parameter.register_hook(Tensor.contiguous)  # type: ignore[no-untyped-call]
         return DistributedDataParallel(module, static_graph=True)
 
     def gradients(
