@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from hashlib import sha256
 from typing import Any, TypeVar
 
@@ -105,6 +106,13 @@ def all_reduce(x: Tensor, op: Any = dist.ReduceOp.SUM) -> Tensor:
     except RuntimeError as error:
         raise PeerError(f"the other processes can't be reached: {error}") from error
     return x
+
+
+def laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
+    """A gradient in the memory layout of what it is of: convolutions give theirs in another."""
+    if gradient.stride() == parameter.stride():
+        return gradient
+    return torch.empty_like(parameter).copy_(gradient)
 
 
 T = TypeVar("T")
@@ -239,8 +247,8 @@ class Group:
         # Static: parameters that the first step leaves unused need not be looked for in every one.
         module = _Loss(loss, parameters)
         for parameter in parameters:
-            if parameter.ndim == 4 and parameter.requires_grad:  # in the layout of convolutions
-                parameter.register_hook(Tensor.contiguous)  # type: ignore[no-untyped-call]
+            if parameter.requires_grad:
+                parameter.register_hook(partial(laid_out_as, parameter))  # type: ignore[no-untyped-call]
         return DistributedDataParallel(module, static_graph=True)
 
     def gradients(

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from selfview.distributed import ALONE, WHOLE, Group, Share
+from selfview.distributed import ALONE, WHOLE, Group, Share, laid_out_as
 from selfview.errors import TrainingError as TrainingError
 
 BETAS = (0.9, 0.999)
@@ -221,11 +221,8 @@ def _descend(
         # Before the step: a weight that is not a number would stay one.
         raise not_finite(f"the gradient of the {phase.name} became infinite or NaN", epoch)
     for parameter, gradient in zip(phase.parameters, gradients, strict=True):
-        if gradient is not None and gradient.stride() != parameter.stride():
-            # The fused optimiser pairs entries by their place in memory, and convolutions give
-            # gradients in another layout than that of the weights.
-            gradient = torch.empty_like(parameter).copy_(gradient)
-        parameter.grad = gradient
+        # The fused optimiser pairs entries by their place in memory.
+        parameter.grad = None if gradient is None else laid_out_as(parameter, gradient)
     for group in optimiser.param_groups:
         group["lr"] = phase.learning_rate(epoch)
     optimiser.step()
