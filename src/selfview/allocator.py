@@ -15,8 +15,7 @@ def kept_memory() -> Iterator[None]:
     """Blocks that are freed in here are not given back to the system before the end.
 
     Every step allocates activations of many MiB. glibc maps blocks of that size anew each time, and
-    the system clears every page of them: a quarter of a step of a perceptron. Elsewhere than on
-    glibc nothing is changed.
+    the system clears every page of them. Elsewhere than on glibc nothing is changed.
     """
     libc = _glibc()
     if libc is None:
