@@ -1,4 +1,4 @@
-"""Several batches in one pass: what each gives by itself, in values, gradients and statistics."""
+"""Several batches in one pass, and weights converted once: the values stay as they were."""
 
 import copy
 
@@ -38,14 +38,18 @@ def batches(kind, count):
     return [3 * i + torch.randn(16, *shape, generator=generator) for i in range(count)]
 
 
+def in_turn(batches):
+    return torch.stack(batches, 1).flatten(0, 1)
+
+
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize(("kind", "scale"), [("mlp", 1.0), ("mlp", 4.0), ("cnn", 1.0), ("own", 1)])
 def test_one_pass_equals_a_pass_for_each(kind, scale, count):
     together = network(kind, scale)
     apart = copy.deepcopy(together)
     xs = batches(kind, count)
-    found = together(torch.cat(xs), parts=count)
-    expected = torch.cat([apart(x) for x in xs])
+    found = together(in_turn(xs), parts=count)
+    expected = in_turn([apart(x) for x in xs])
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     found.square().sum().backward()
     expected.square().sum().backward()
@@ -58,4 +62,46 @@ def test_one_pass_equals_a_pass_for_each(kind, scale, count):
 def test_batches_are_not_normalised_together():
     model = network("mlp")
     xs = batches("mlp", 2)
-    assert not torch.allclose(model(torch.cat(xs), parts=2), model(torch.cat(xs)), atol=0.1)
+    assert not torch.allclose(model(in_turn(xs), parts=2), model(in_turn(xs)), atol=0.1)
+
+
+@pytest.mark.parametrize("kind", ["mlp", "cnn", "own"])
+def test_weights_that_are_converted_once_give_the_same_values_and_gradients(kind):
+    once = network(kind)
+    each = copy.deepcopy(once)
+    xs = in_turn(batches(kind, 2))
+    with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
+        with networks.cast_once(once, torch.device("cpu")):
+            weights = {
+                m.weight.dtype for m in once.modules() if isinstance(m, nn.Linear | nn.Conv2d)
+            }
+            found = once(xs, parts=2)
+        expected = each(xs, parts=2)
+    assert weights == {torch.bfloat16}
+    assert torch.equal(found, expected)
+    found.float().square().sum().backward()
+    expected.float().square().sum().backward()
+    for a, b in zip(once.parameters(), each.parameters(), strict=True):
+        assert a.dtype == a.grad.dtype == torch.float32
+        # Convolutions are used twice, and their two gradients added before they are widened.
+        torch.testing.assert_close(a.grad, b.grad, rtol=0.02, atol=0.02 * b.grad.abs().max())
+
+
+def test_weights_are_given_back_also_after_an_error():
+    model = network("mlp")
+    before = dict(model.named_parameters())
+    with (
+        pytest.raises(RuntimeError, match="in between"),
+        torch.autocast("cpu", torch.bfloat16),
+        networks.cast_once(model, torch.device("cpu")),
+    ):
+        raise RuntimeError("in between")
+    after = dict(model.named_parameters())
+    assert all(after[name] is before[name] for name in before)
+
+
+def test_in_full_precision_nothing_is_converted():
+    model = network("mlp")
+    with networks.cast_once(model, torch.device("cpu")):
+        assert all(isinstance(p, nn.Parameter) for p in model.parameters())
+        assert all(p.dtype == torch.float32 for p in model.parameters())

@@ -120,3 +120,39 @@ def test_the_generator_decides(network):
     x = torch.randn(8, 20, generator=generator())
     assert torch.equal(step(network, x, seed=1), step(network, x, seed=1))
     assert not torch.equal(step(network, x, seed=1), step(network, x, seed=2))
+
+
+def test_steps_of_a_row_come_from_probes_of_their_own():
+    dim = 6
+    x = torch.zeros(4000, dim)
+    seen = []
+
+    def network(probes):
+        seen.append(probes.detach())
+        return torch.cat([probes, -probes], 1)
+
+    p = torch.full((4000, 2 * dim), 1 / (2 * dim))
+    found = adversarial_step(network, x, p, epsilon=1.0, xi=2.0, generator=generator(), count=2)
+    assert found.shape == (8000, dim)
+    first, second = seen[0].view(4000, 2, dim).unbind(1)
+    torch.testing.assert_close(first.norm(dim=1), torch.full((4000,), 2.0))
+    # Of independent directions that are uniform on the sphere, products are 4 / dim in the mean
+    # square along any axis, and 0 between axes or between the two.
+    for a, b, expected in ((first, first, torch.eye(dim)), (first, second, torch.zeros(dim, dim))):
+        torch.testing.assert_close(a.T @ b / 4000 * dim / 4, expected, atol=0.08, rtol=0)
+    inner = (first * second).sum(1)
+    assert abs(inner.square().mean() * dim / 16 - 1) < 0.1
+
+
+def test_a_step_is_found_for_every_probe_by_itself(network):
+    x = torch.randn(16, 20, generator=generator())
+    network.eval()  # rows by themselves
+    both = step(network, x, count=2).view(16, 2, 20)
+    assert not torch.allclose(both[:, 0], both[:, 1], atol=0.1)
+    draws = torch.randn(17, 20, generator=generator())
+    for i in range(2):
+        probes = (x + scaled(draws[i : i + 16], 10.0)).requires_grad_()
+        p = torch.softmax(network(x), 1).detach()
+        loss = -(p * torch.log_softmax(network(probes), 1)).sum()
+        (gradient,) = torch.autograd.grad(loss, probes)
+        torch.testing.assert_close(both[:, i], scaled(gradient, 2.0), rtol=1e-3, atol=1e-4)

@@ -22,7 +22,7 @@ from selfview.recipes import RECIPES, SCHEDULES, input_scale
 from selfview.rows import Rows
 from selfview.targets import adapt, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training import Phase, Step
-from selfview.views import adversarial_step, in_unit, random_step, untouched
+from selfview.views import adversarial_step, moved, random_step, untouched
 
 # How each of the two views is made.
 VIEWS = {
@@ -305,15 +305,15 @@ class SelfView(Embedder):
             return q
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
-            views = self._views(network, step, run.neighbours)
-            z, logits = network.both(views, parts=2)
-            o1, o2 = logits.chunk(2)
+            with networks.cast_once(network, run.device):
+                views = self._views(network, step, run.neighbours)
+                z, logits = network.both(views, parts=2)
+            (z1, z2), (o1, o2) = networks.apart(z, 2), networks.apart(logits, 2)
             q1 = targets(o1, step)
             q2 = targets(o2, step)
             predicted = swapped_kl(q1, o1, q2, o2)
             value = predicted
             if contrast:
-                z1, z2 = z.chunk(2)
                 value = value + contrast * told_apart(z1, z2, step.share)
             return value, {
                 "loss_over_log_k": predicted.item() / math.log(k),
@@ -327,14 +327,13 @@ class SelfView(Embedder):
         return [Phase("loss", learned, loss, rate)]
 
     def _views(self, network: EncoderHead, step: Step, neighbours: Neighbours | None) -> Tensor:
-        """The first views of a batch, and the second: steps as `views` says, or neighbours."""
+        """The two views of every row, together: steps as `views` says, or neighbours."""
         x, epsilon = step.batch, float(network.epsilon)
         kinds = VIEWS[self.views][: 1 if neighbours else 2]
-        views = [x] * kinds.count("none")
+        views = [x.unsqueeze(1)] * kinds.count("none")
         xi, unit = self._lengths(network)
         for _ in range(kinds.count("random")):
-            moved = random_step(x, xi, step.generator, step.share)
-            views.append(x + in_unit(moved, unit))
+            views.append(moved(x, random_step(x, xi, step.generator, step.share), unit))
         if count := kinds.count("adversarial"):
             with untouched(network):
                 with torch.no_grad():
@@ -350,10 +349,10 @@ class SelfView(Embedder):
                     count=count,
                     unit=unit,
                 )
-            views.append(torch.cat([x] * count) + steps)
+            views.append(moved(x, steps))
         if neighbours:
-            views.append(neighbours.draw(step))
-        return torch.cat(views)
+            views.append(neighbours.draw(step).unsqueeze(1))
+        return torch.cat(views, 1).flatten(0, 1)
 
     def _contrast(self, run: Run) -> float:
         if self.contrast != "auto":

@@ -48,15 +48,34 @@ def in_unit(step: Tensor, unit: Tensor | None) -> Tensor:
     return step if unit is None else unit * step
 
 
+def moved(x: Tensor, steps: Tensor, unit: Tensor | None = None) -> Tensor:
+    """(batch, count, *shape): rows, each moved by as many steps as `steps` has for it."""
+    return x.unsqueeze(1) + in_unit(steps, unit).view(len(x), -1, *x.shape[1:])
+
+
 def random_step(
     x: Tensor, length: float | Tensor, generator: torch.Generator, share: Share = WHOLE
 ) -> Tensor:
     """A step of the given length in a direction that is uniform on the sphere, for every row."""
-    return scaled(_noise(x, generator, share), length)
+    noise = share.draw(torch.randn, x.shape, generator=generator, device=x.device, dtype=x.dtype)
+    return scaled(noise, length)
 
 
-def _noise(x: Tensor, generator: torch.Generator, share: Share) -> Tensor:
-    return share.draw(torch.randn, x.shape, generator=generator, device=x.device, dtype=x.dtype)
+def _probes(
+    x: Tensor, length: float, generator: torch.Generator, share: Share, count: int
+) -> Tensor:
+    """(batch, count, *shape): random steps, for every row some that are independent of each other.
+
+    Random numbers are drawn for hardly more than one of them: the second of a row is the first of
+    the next.
+    """
+
+    def sample(shape: tuple[int, ...], **options: Any) -> Tensor:
+        rows, *others = shape
+        steps = scaled(torch.randn(rows + count - 1, *others, **options), length)
+        return steps.unfold(0, count, 1).movedim(-1, 1)
+
+    return share.draw(sample, x.shape, generator=generator, device=x.device, dtype=x.dtype)
 
 
 def divergence(p: Tensor, logits: Tensor) -> Tensor:
@@ -82,7 +101,7 @@ def adversarial_step(
     Parameters
     ----------
     network : callable
-        From rows to logits. With a `count`, of as many batches one after another.
+        From rows to logits. With a `count`, as many moved copies of a row stand together.
     x : Tensor (batch, *shape)
     p : Tensor (batch, k)
         The network's probabilities for `x`, without gradient.
@@ -102,15 +121,15 @@ def adversarial_step(
 
     Returns
     -------
-    Tensor (count * batch, *shape)
-        All the first steps, then all the second.
+    Tensor (batch * count, *shape)
+        The steps of a row stand together.
     """
-    step = torch.cat([random_step(x, xi, generator, share) for _ in range(count)])
-    x, p = torch.cat([x] * count), torch.cat([p] * count)
-    for _ in range(power_iterations):
-        step.requires_grad_()
+    steps = _probes(x, xi, generator, share, count)
+    p = p.repeat_interleave(count, 0)
+    for left in reversed(range(power_iterations)):
+        probes = moved(x, steps, unit).flatten(0, 1).requires_grad_()
         with torch.enable_grad():
-            change = divergence(p, network(x + in_unit(step, unit)))
-        (gradient,) = torch.autograd.grad(change, step)
-        step = scaled(gradient, xi)
-    return in_unit(scaled(gradient, epsilon), unit)
+            change = divergence(p, network(probes))
+        (gradient,) = torch.autograd.grad(change, probes)
+        steps = scaled(in_unit(gradient, unit), xi if left else epsilon)
+    return in_unit(steps, unit)
