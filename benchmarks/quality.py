@@ -36,7 +36,7 @@ from selfview.recipes import RECIPES
 
 DATASETS = ("fsdd", "reuters", "20news", "msi", "mnist", "fashion-mnist")
 # Epochs of the budget: within the seconds that a user will give it, on two cores.
-EPOCHS = {"fsdd": 100, "reuters": 30, "20news": 16, "msi": 15, "mnist": 15, "fashion-mnist": 15}
+EPOCHS = {"fsdd": 100, "reuters": 30, "20news": 16, "msi": 10, "mnist": 30, "fashion-mnist": 30}
 HALF = 0.5  # of the epochs
 PART = 0.25  # of them, in which the recipe is compared with others
 LEAST_POINTS = 4  # of accuracy that an axis of the figure spans
