@@ -19,7 +19,8 @@ from torch import nn
 
 from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning
 from selfview.inputs import as_rows
-from selfview.networks import apart
+from selfview.pairs import Pairs
+from selfview.passes import apart
 from selfview.recipes import RECIPES
 from selfview.run import AUTO_STEPS
 from selfview.training import Step, n_batches
@@ -245,7 +246,9 @@ def views_of(X, **given):
     network = model._network(run)
     index = np.arange(rows.n)
     step = Step(run.batch(rows, index), 0.0, torch.Generator().manual_seed(0), index)
-    return step.batch, *apart(model._views(network, step, run.neighbours), 2)
+    xi = RECIPES[model.recipe].xi
+    pairs = Pairs(model.views, xi, run.neighbours)
+    return step.batch, *apart(pairs.of(step, network), 2)
 
 
 def test_the_second_view_is_one_of_the_nearest_rows(blobs):

@@ -8,6 +8,7 @@ from torch import nn
 
 from selfview import networks
 from selfview.networks import EncoderHead, ScaledEncoder, cnn_encoder, mlp_encoder
+from selfview.passes import cast_once
 
 
 class Centred(nn.Module):
@@ -71,7 +72,7 @@ def test_weights_that_are_converted_once_give_the_same_values_and_gradients(kind
     each = copy.deepcopy(once)
     xs = in_turn(batches(kind, 2))
     with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
-        with networks.cast_once(once, torch.device("cpu")):
+        with cast_once(once, torch.device("cpu")):
             weights = {
                 m.weight.dtype for m in once.modules() if isinstance(m, nn.Linear | nn.Conv2d)
             }
@@ -93,7 +94,7 @@ def test_weights_are_given_back_also_after_an_error():
     with (
         pytest.raises(RuntimeError, match="in between"),
         torch.autocast("cpu", torch.bfloat16),
-        networks.cast_once(model, torch.device("cpu")),
+        cast_once(model, torch.device("cpu")),
     ):
         raise RuntimeError("in between")
     after = dict(model.named_parameters())
@@ -102,6 +103,6 @@ def test_weights_are_given_back_also_after_an_error():
 
 def test_in_full_precision_nothing_is_converted():
     model = network("mlp")
-    with networks.cast_once(model, torch.device("cpu")):
+    with cast_once(model, torch.device("cpu")):
         assert all(isinstance(p, nn.Parameter) for p in model.parameters())
         assert all(p.dtype == torch.float32 for p in model.parameters())

@@ -1,14 +1,13 @@
-"""fit and transform for any network: input, device, precision, progress, state on disk.
+"""fit for any network: input, device, precision, progress, state on disk.
 
 A method derives from `Embedder` and says two things: which network (`_network`), and which phases
-train it (`_phases`). The constructor only remembers; `fit` checks, and sets nothing unless it ends
-well.
+train it (`_phases`); and, if anything is left to do then, what (`_finish`). The constructor only
+remembers; `fit` checks, and sets nothing unless it ends well.
 """
 
 import copy
 import math
 import warnings
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -16,9 +15,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
@@ -29,30 +25,24 @@ from selfview.course import Course, latest_state, seed_of
 from selfview.course import History as History
 from selfview.distributed import current
 from selfview.errors import CollapseWarning, InputError, SelfViewWarning
-from selfview.inputs import as_rows, expect_shape
+from selfview.fitted import Fitted
+from selfview.inputs import as_rows
 from selfview.networks import EncodingNetwork
 from selfview.progress import follow
 from selfview.randomness import own_randomness, own_weights
 from selfview.recipes import RECIPES
-from selfview.rows import Rows, Summary
+from selfview.rows import Rows
 from selfview.run import Run as Run
 from selfview.run import plan
 from selfview.synchrony import synchronised
 from selfview.training import Part, Phase, n_batches, train
 
-TRANSFORM_ROWS = 4096
 HEALTH_ROWS = 4096
 
 
-class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
-    """The model was used before `fit`."""
-
-
-class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Embedder(Fitted):
     """Base of all estimators that learn an encoder by gradient steps."""
 
-    n_components: int
-    encoder: str | nn.Module
     recipe: str
     epochs: str | int
     batch_size: int
@@ -62,7 +52,6 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
     random_state: Any
     checkpoint: Any
     verbose: int
-    _optimisers: list[torch.optim.Adam] | None
 
     def _network(self, run: Run) -> EncodingNetwork:
         """A network whose part `encoder` gives the embedding."""
@@ -283,88 +272,10 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
         elif not self.health_["healthy"]:
             warnings.warn(self.health_["verdict"], CollapseWarning, stacklevel=5)
 
-    def transform(self, X: Any) -> NDArray[np.float32]:
-        """Embed rows; each result depends on its own row alone.
-
-        Parameters
-        ----------
-        X : rows as in `fit`
-
-        Returns
-        -------
-        ndarray (n, embedding_dim_) of float32
-        """
-        encoder = self._fitted_network().encoder
-        return self._apply(encoder, X, self.embedding_dim_)
-
-    def _embed(self, rows: Rows) -> NDArray[np.float32]:
-        return self._map(self._fitted_network().encoder, rows, self.embedding_dim_)
-
-    def _apply(
-        self, function: Callable[[Tensor], Tensor], X: Any, width: int
-    ) -> NDArray[np.float32]:
-        rows = self._rows(X)
-        validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
-        return self._map(function, rows, width)
-
-    def _map(
-        self, function: Callable[[Tensor], Tensor], rows: Rows, width: int
-    ) -> NDArray[np.float32]:
-        rows.check()
-        device = next(self.network_.parameters()).device
-        shape = networks.input_shape(rows.shape, self.encoder)
-        run = Run(shape, Summary(), self.epochs_, self.seed_, device)
-        out = np.empty((rows.n, width), np.float32)
-        with torch.inference_mode():
-            for start in range(0, rows.n, TRANSFORM_ROWS):
-                part = slice(start, min(start + TRANSFORM_ROWS, rows.n))
-                out[part] = function(run.batch(rows, part)).float().cpu().numpy()
-        return out
-
-    def _rows(self, X: Any) -> Rows:
-        """`X` as rows, which must be of the shape that was fitted."""
-        self._fitted_network()
-        rows = as_rows(X)
-        expect_shape(rows, self.shape_in_, type(self).__name__)
-        return rows
-
-    def _fitted_network(self) -> Any:
-        if not hasattr(self, "network_"):
-            name = type(self).__name__
-            raise UnfittedError(f"This {name} instance is not fitted yet: call 'fit' first")
-        return self.network_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.embedding_dim_
-
     def _embedding_dim(self, encoder: nn.Module, run: Run) -> int:
         if isinstance(self.encoder, nn.Module):
             return networks.output_size(encoder, run.shape)
         return self.n_components
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to the folder `path`, without pickle.
-
-        Parameters
-        ----------
-        path : str or Path
-            The folder is made; a model already in it is replaced.
-        """
-        storage.save(self, Path(path))
-
-    @classmethod
-    def load(cls, path: str | Path, encoder: nn.Module | None = None) -> Self:
-        """The model that `save` wrote to the folder `path`. Nothing in it is executed.
-
-        Parameters
-        ----------
-        path : str or Path
-        encoder : nn.Module, optional
-            Needed if the model was fitted with an own encoder: its architecture, whose weights
-            are then read from the folder.
-        """
-        return storage.load(cls, Path(path), encoder)
 
     def _check_parameters(self) -> None:
         parameters.integer("n_components", self.n_components, at_least=1)
@@ -378,14 +289,3 @@ class Embedder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator)
             raise InputError(f"checkpoint must be a folder or None, got {self.checkpoint!r}")
         if not isinstance(self.verbose, bool):
             parameters.integer("verbose", self.verbose, at_least=0)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.transformer_tags.preserves_dtype = ["float32"]
-        return tags
-
-    def __getstate__(self) -> dict[str, Any]:
-        # The optimisers' moments would triple a pickle; without them partial_fit starts new ones.
-        state: dict[str, Any] = super().__getstate__()
-        return state | {"_optimisers": None} if "_optimisers" in state else state

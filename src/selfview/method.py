@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +17,13 @@ from selfview.estimator import Embedder, History, Run
 from selfview.losses import swapped_kl, told_apart
 from selfview.neighbours import Neighbours
 from selfview.networks import EncoderHead
+from selfview.pairs import VIEWS, Pairs
+from selfview.passes import apart, cast_once
 from selfview.recipes import RECIPES, SCHEDULES, input_scale
 from selfview.rows import Rows
 from selfview.targets import adapt, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training import Phase, Step
-from selfview.views import adversarial_step, moved, random_step, untouched
 
-# How each of the two views is made.
-VIEWS = {
-    "adversarial": ("adversarial", "adversarial"),
-    "random": ("random", "random"),
-    "random+adversarial": ("random", "adversarial"),
-    "none": ("none", "none"),
-}
 PAPER_EPOCHS = 5000
 AXES_ROWS = 20_000  # whose embeddings tell the principal axes
 WARMUP_SHARE = 100 / PAPER_EPOCHS  # of the epochs, for the target entropy to come down
@@ -292,6 +285,8 @@ class SelfView(Embedder):
             math.log(k) / 2 if self.target_entropy == "auto" else float(self.target_entropy)
         )
         contrast = self._contrast(run)
+        xi = RECIPES[self.recipe].xi if self.xi == "auto" else float(self.xi)
+        pairs = Pairs(self.views, xi, run.neighbours)
 
         def targets(logits: Tensor, step: Step) -> Tensor:
             """Targets of a view, with the temperature that the last view left (Algorithm 2)."""
@@ -305,10 +300,9 @@ class SelfView(Embedder):
             return q
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
-            with networks.cast_once(network, run.device):
-                views = self._views(network, step, run.neighbours)
-                z, logits = network.both(views, parts=2)
-            (z1, z2), (o1, o2) = networks.apart(z, 2), networks.apart(logits, 2)
+            with cast_once(network, run.device):
+                z, logits = network.both(pairs.of(step, network), parts=2)
+            (z1, z2), (o1, o2) = apart(z, 2), apart(logits, 2)
             q1 = targets(o1, step)
             q2 = targets(o2, step)
             predicted = swapped_kl(q1, o1, q2, o2)
@@ -326,48 +320,10 @@ class SelfView(Embedder):
         learned = [p for p in network.parameters() if p.requires_grad]  # an encoder may be frozen
         return [Phase("loss", learned, loss, rate)]
 
-    def _views(self, network: EncoderHead, step: Step, neighbours: Neighbours | None) -> Tensor:
-        """The two views of every row, together: steps as `views` says, or neighbours."""
-        x, epsilon = step.batch, float(network.epsilon)
-        kinds = VIEWS[self.views][: 1 if neighbours else 2]
-        views = [x.unsqueeze(1)] * kinds.count("none")
-        xi, unit = self._lengths(network)
-        for _ in range(kinds.count("random")):
-            views.append(moved(x, random_step(x, xi, step.generator, step.share), unit))
-        if count := kinds.count("adversarial"):
-            with untouched(network):
-                with torch.no_grad():
-                    p = torch.softmax(network(x).float(), dim=1)
-                steps = adversarial_step(
-                    partial(network, parts=count),
-                    x,
-                    p,
-                    epsilon=epsilon,
-                    xi=xi,
-                    generator=step.generator,
-                    share=step.share,
-                    count=count,
-                    unit=unit,
-                )
-            views.append(moved(x, steps))
-        if neighbours:
-            views.append(neighbours.draw(step).unsqueeze(1))
-        return torch.cat(views, 1).flatten(0, 1)
-
     def _contrast(self, run: Run) -> float:
         if self.contrast != "auto":
             return float(self.contrast)
         return RECIPES[self.recipe].contrast if run.neighbours else 0.0
-
-    def _lengths(self, network: EncoderHead) -> tuple[float, Tensor | None]:
-        """Length of the probe; and the columns' units, if lengths are counted in them."""
-        xi = RECIPES[self.recipe].xi if self.xi == "auto" else float(self.xi)
-        scale = networks.scale_of(network.encoder)
-        if xi is None:
-            xi = float(network.epsilon)
-        elif not scale.ndim:
-            xi *= float(scale)
-        return xi, scale if scale.ndim else None
 
     @torch.no_grad()
     def _finish(self, network: EncoderHead, rows: Rows, run: Run) -> None:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import validate_data
 
 from selfview import parameters, storage
 from selfview.errors import FileFormatError, InputError
-from selfview.estimator import UnfittedError
+from selfview.fitted import UnfittedError
 from selfview.inputs import as_rows, expect_shape
 from selfview.rows import ArrayRows, Rows, SparseRows
 

@@ -1,0 +1,128 @@
+"""What a fitted estimator is for: it embeds rows, is saved, and loaded again."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import validate_data
+from torch import Tensor, nn
+
+from selfview import networks, storage
+from selfview.errors import InputError
+from selfview.inputs import as_rows, expect_shape
+from selfview.networks import EncodingNetwork
+from selfview.rows import Rows, Summary
+from selfview.run import Run
+
+TRANSFORM_ROWS = 4096
+
+
+class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
+    """The model was used before `fit`."""
+
+
+class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """The half of an estimator that uses what `fit` has learned."""
+
+    n_components: int
+    encoder: str | nn.Module
+    network_: EncodingNetwork
+    embedding_dim_: int
+    shape_in_: tuple[int, ...]
+    epochs_: int
+    seed_: int
+    _optimisers: list[torch.optim.Adam] | None
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Embed rows; each result depends on its own row alone.
+
+        Parameters
+        ----------
+        X : rows as in `fit`
+
+        Returns
+        -------
+        ndarray (n, embedding_dim_) of float32
+        """
+        encoder = self._fitted_network().encoder
+        return self._apply(encoder, X, self.embedding_dim_)
+
+    def _embed(self, rows: Rows) -> NDArray[np.float32]:
+        return self._map(self._fitted_network().encoder, rows, self.embedding_dim_)
+
+    def _apply(
+        self, function: Callable[[Tensor], Tensor], X: Any, width: int
+    ) -> NDArray[np.float32]:
+        rows = self._rows(X)
+        validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        return self._map(function, rows, width)
+
+    def _map(
+        self, function: Callable[[Tensor], Tensor], rows: Rows, width: int
+    ) -> NDArray[np.float32]:
+        rows.check()
+        device = next(self.network_.parameters()).device
+        shape = networks.input_shape(rows.shape, self.encoder)
+        run = Run(shape, Summary(), self.epochs_, self.seed_, device)
+        out = np.empty((rows.n, width), np.float32)
+        with torch.inference_mode():
+            for start in range(0, rows.n, TRANSFORM_ROWS):
+                part = slice(start, min(start + TRANSFORM_ROWS, rows.n))
+                out[part] = function(run.batch(rows, part)).float().cpu().numpy()
+        return out
+
+    def _rows(self, X: Any) -> Rows:
+        """`X` as rows, which must be of the shape that was fitted."""
+        self._fitted_network()
+        rows = as_rows(X)
+        expect_shape(rows, self.shape_in_, type(self).__name__)
+        return rows
+
+    def _fitted_network(self) -> Any:
+        if not hasattr(self, "network_"):
+            name = type(self).__name__
+            raise UnfittedError(f"This {name} instance is not fitted yet: call 'fit' first")
+        return self.network_
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_dim_
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to the folder `path`, without pickle.
+
+        Parameters
+        ----------
+        path : str or Path
+            The folder is made; a model already in it is replaced.
+        """
+        storage.save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path, encoder: nn.Module | None = None) -> Self:
+        """The model that `save` wrote to the folder `path`. Nothing in it is executed.
+
+        Parameters
+        ----------
+        path : str or Path
+        encoder : nn.Module, optional
+            Needed if the model was fitted with an own encoder: its architecture, whose weights
+            are then read from the folder.
+        """
+        return storage.load(cls, Path(path), encoder)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float32"]
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The optimisers' moments would triple a pickle; without them partial_fit starts new ones.
+        state: dict[str, Any] = super().__getstate__()
+        return state | {"_optimisers": None} if "_optimisers" in state else state

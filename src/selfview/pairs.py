@@ -1,0 +1,66 @@
+"""The two views of every row of a batch: two steps from it, or a step and one of its neighbours."""
+
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from selfview.neighbours import Neighbours
+from selfview.networks import EncoderHead, scale_of
+from selfview.training import Step
+from selfview.views import adversarial_step, moved, random_step, untouched
+
+# How each of the two views is made.
+VIEWS = {
+    "adversarial": ("adversarial", "adversarial"),
+    "random": ("random", "random"),
+    "random+adversarial": ("random", "adversarial"),
+    "none": ("none", "none"),
+}
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """How views are made: as one of `VIEWS`, the second from `neighbours` if there are any."""
+
+    views: str
+    xi: float | None  # length of a random step; None is that of an adversarial one
+    neighbours: Neighbours | None
+
+    def of(self, step: Step, network: EncoderHead) -> Tensor:
+        """(2 * batch, *shape): the two views of every row, together."""
+        x = step.batch
+        kinds = VIEWS[self.views][: 1 if self.neighbours else 2]
+        views = [x.unsqueeze(1)] * kinds.count("none")
+        xi, unit = self._lengths(network)
+        for _ in range(kinds.count("random")):
+            views.append(moved(x, random_step(x, xi, step.generator, step.share), unit))
+        if count := kinds.count("adversarial"):
+            with untouched(network):
+                with torch.no_grad():
+                    p = torch.softmax(network(x).float(), dim=1)
+                steps = adversarial_step(
+                    partial(network, parts=count),
+                    x,
+                    p,
+                    epsilon=float(network.epsilon),
+                    xi=xi,
+                    generator=step.generator,
+                    share=step.share,
+                    count=count,
+                    unit=unit,
+                )
+            views.append(moved(x, steps))
+        if self.neighbours:
+            views.append(self.neighbours.draw(step).unsqueeze(1))
+        return torch.cat(views, 1).flatten(0, 1)
+
+    def _lengths(self, network: EncoderHead) -> tuple[float, Tensor | None]:
+        """Length of the probe; and the columns' units, if lengths are counted in them."""
+        scale = scale_of(network.encoder)
+        if self.xi is None:
+            xi = float(network.epsilon)
+        else:
+            xi = self.xi if scale.ndim else self.xi * float(scale)
+        return xi, scale if scale.ndim else None
