@@ -1,15 +1,15 @@
-"""The first convolution against PyTorch's own, which knows nothing of ours."""
+"""Convolutions against PyTorch's own, which knows nothing of ours."""
 
 import pytest
 import torch
 from torch import nn
 
-from selfview.convolution import FirstConvolution
+from selfview.convolution import Convolution
 
 
 def twins(channels, padding=0, stride=2):
     torch.manual_seed(0)
-    ours = FirstConvolution(channels, 6, 5, stride, padding)
+    ours = Convolution(channels, 6, 5, stride, padding)
     plain = nn.Conv2d(channels, 6, 5, stride, padding)
     plain.load_state_dict(ours.state_dict())
     return ours, plain
@@ -28,6 +28,22 @@ def test_values_and_gradients_are_those_of_a_plain_convolution(channels, padding
     x = torch.randn(4, channels, *shape, requires_grad=True)
     for found, expected in zip(gradients(ours, x), gradients(plain, x), strict=True):
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 16])
+@pytest.mark.parametrize(("padding", "stride"), [(0, 2), (2, 2), (0, 1)])
+@pytest.mark.parametrize("shape", [(28, 28), (9, 17)])
+def test_in_bfloat16_they_are_as_exact_as_those_of_a_plain_one(channels, padding, stride, shape):
+    ours, plain = twins(channels, padding, stride)
+    x = torch.randn(4, channels, *shape, requires_grad=True)
+    exact = gradients(plain, x)
+    with torch.autocast("cpu", torch.bfloat16):
+        found, library = gradients(ours, x), gradients(plain, x)
+    assert torch.equal(found[0], library[0])
+    for a, b, true in zip(found, library, exact, strict=True):
+        assert a.dtype == b.dtype
+        error, usual = (a - true).abs().max(), (b - true).abs().max()
+        assert error <= 2 * usual + 1e-3 * true.abs().max()
 
 
 def test_gradients_are_right_by_finite_differences():

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from selfview.convolution import FirstConvolution
+from selfview.convolution import Convolution
 from selfview.errors import InputError
 from selfview.passes import in_parts, one_by_one
 
@@ -85,8 +85,7 @@ def cnn_encoder(
     channels = shape[0]
     plan = convolutions(shape, filters=kind.filters)
     for filters, padding, _ in plan:
-        layer = nn.Conv2d if layers else FirstConvolution
-        layers.append(layer(channels, filters, KERNEL, STRIDE, padding))
+        layers.append(Convolution(channels, filters, KERNEL, STRIDE, padding))
         if batch_norm:
             layers.append(nn.BatchNorm2d(filters))
         layers.append(nn.ReLU())
