@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from selfview.convolution import Convolution
+from selfview.convolution import Convolution, Flatten
 
 
 def twins(channels, padding=0, stride=2):
@@ -78,3 +78,18 @@ def test_a_plain_copy_has_the_same_weights():
     x = torch.randn(2, 1, 12, 12)
     torch.testing.assert_close(ours.plain()(x), ours(x))
     assert type(ours.plain()) is nn.Conv2d
+
+
+def test_flattened_images_learn_the_same_and_with_their_channels_last():
+    images = torch.randn(3, 4, 5, 6).contiguous(memory_format=torch.channels_last)
+    slopes = torch.randn(3, 120)
+    found, expected = (images.clone().requires_grad_() for _ in range(2))
+    middle = found * 2
+    flat = Flatten()(middle)
+    seen = []
+    middle.register_hook(lambda gradient: seen.append(gradient.stride()))
+    (flat * slopes).sum().backward()
+    ((expected * 2).flatten(1) * slopes).sum().backward()
+    torch.testing.assert_close(flat, images.flatten(1) * 2)
+    torch.testing.assert_close(found.grad, expected.grad)
+    assert seen == [images.stride()]

@@ -1,5 +1,6 @@
 """Convolutions that settle the layout of images in memory, and learn quicker on a processor."""
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -38,6 +39,20 @@ class Convolution(nn.Conv2d):
         layer = nn.Conv2d(*sizes)  # type: ignore[arg-type]
         layer.load_state_dict(self.state_dict())
         return layer.requires_grad_(self.weight.requires_grad)
+
+
+class Flatten(nn.Flatten):
+    """`nn.Flatten` whose gradient has its channels last, as the layers before it have theirs."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.ndim == 4 and x.requires_grad:
+            last = partial(Tensor.contiguous, memory_format=torch.channels_last)
+            x.register_hook(last)  # type: ignore[no-untyped-call]
+        return super().forward(x)
+
+    def plain(self) -> nn.Flatten:
+        """The same as a layer of PyTorch's own."""
+        return nn.Flatten(self.start_dim, self.end_dim)
 
 
 class _ByProducts(torch.autograd.Function):

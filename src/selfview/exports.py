@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from selfview import networks, parameters
 from selfview.checkpoint import write_bytes
-from selfview.convolution import Convolution
+from selfview.convolution import Convolution, Flatten
 from selfview.errors import InputError, MissingDependencyError, SelfViewError
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def _plain(encoder: nn.Module) -> nn.Module:
     """The same function by layers of PyTorch's own, the first and last of which take its maps."""
     for parent in list(encoder.modules()):
         for name, layer in parent.named_children():
-            if isinstance(layer, Convolution):
+            if isinstance(layer, Convolution | Flatten):
                 setattr(parent, name, layer.plain())
     if not isinstance(encoder, networks.ScaledEncoder):
         return encoder

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from selfview.convolution import Convolution
+from selfview.convolution import Convolution, Flatten
 from selfview.errors import InputError
 from selfview.passes import in_parts, one_by_one
 
@@ -92,7 +92,7 @@ def cnn_encoder(
         channels = filters
     height, width = plan[-1][2]
     sizes = [channels * height * width, *kind.hidden, n_components]
-    return nn.Sequential(*layers, nn.Flatten(), *perceptron(sizes, batch_norm))
+    return nn.Sequential(*layers, Flatten(), *perceptron(sizes, batch_norm))
 
 
 def mlp_decoder(n_components: int, shape: Sequence[int], batch_norm: bool = True) -> nn.Sequential:
