@@ -81,7 +81,7 @@ CONTENDERS: dict[str, Callable[[Any, int], Any]] = {
     "the paper's probe": ours(PART, xi=PAPER.xi),
     "the paper's schedule": ours(PART, schedule=PAPER.schedule, learning_rate=PAPER.learning_rate),
     "without adversarial steps": ours(PART, views="none"),
-    "three times as many prototypes": ours(PART, n_prototypes=300),
+    "without them, all the epochs": ours(views="none"),
     # For images.
     "the paper's convolutions": ours(PART, encoder=PAPER.images),
     "without the hidden layer": ours(PART, encoder="small-cnn"),
