@@ -8,7 +8,7 @@ from torch import nn
 
 from selfview import networks
 from selfview.networks import EncoderHead, ScaledEncoder, cnn_encoder, mlp_encoder
-from selfview.passes import cast_once
+from selfview.passes import cast_once, constant
 
 
 class Centred(nn.Module):
@@ -72,13 +72,11 @@ def test_weights_that_are_converted_once_give_the_same_values_and_gradients(kind
     each = copy.deepcopy(once)
     xs = in_turn(batches(kind, 2))
     with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
-        with cast_once(once, torch.device("cpu")):
-            weights = {
-                m.weight.dtype for m in once.modules() if isinstance(m, nn.Linear | nn.Conv2d)
-            }
+        with cast_once(once.layers, torch.device("cpu")):
+            weights = [m.weight.dtype for m in once.layers if isinstance(m, nn.Linear | nn.Conv2d)]
             found = once(xs, parts=2)
         expected = each(xs, parts=2)
-    assert weights == {torch.bfloat16}
+    assert set(weights) == {torch.bfloat16}
     assert torch.equal(found, expected)
     found.float().square().sum().backward()
     expected.float().square().sum().backward()
@@ -88,21 +86,33 @@ def test_weights_that_are_converted_once_give_the_same_values_and_gradients(kind
         torch.testing.assert_close(a.grad, b.grad, rtol=0.02, atol=0.02 * b.grad.abs().max())
 
 
+def test_in_full_precision_nothing_is_converted():
+    model = network("mlp")
+    with cast_once(model.layers, torch.device("cpu")):
+        assert all(isinstance(p, nn.Parameter) for p in model.parameters())
+
+
+@pytest.mark.parametrize("kind", ["mlp", "cnn", "own"])
+def test_where_weights_are_constants_rows_have_the_same_gradient(kind):
+    model = network(kind)
+    x = batches(kind, 1)[0].requires_grad_()
+    (expected,) = torch.autograd.grad(model(x).square().sum(), x)
+    with constant(model.layers):
+        learned = [name for name, p in model.named_parameters() if p.requires_grad]
+        (found,) = torch.autograd.grad(model(x).square().sum(), x)
+    assert learned == (["encoder.linear.weight", "encoder.linear.bias"] if kind == "own" else [])
+    torch.testing.assert_close(found, expected)
+
+
 def test_weights_are_given_back_also_after_an_error():
     model = network("mlp")
-    before = dict(model.named_parameters())
+    before = list(model.parameters())
+    converted = cast_once(model.layers, torch.device("cpu"))
     with (
         pytest.raises(RuntimeError, match="in between"),
         torch.autocast("cpu", torch.bfloat16),
-        cast_once(model, torch.device("cpu")),
+        converted,
+        constant(model.layers),
     ):
         raise RuntimeError("in between")
-    after = dict(model.named_parameters())
-    assert all(after[name] is before[name] for name in before)
-
-
-def test_in_full_precision_nothing_is_converted():
-    model = network("mlp")
-    with cast_once(model, torch.device("cpu")):
-        assert all(isinstance(p, nn.Parameter) for p in model.parameters())
-        assert all(p.dtype == torch.float32 for p in model.parameters())
+    assert all(a is b for a, b in zip(model.parameters(), before, strict=True))

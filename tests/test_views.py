@@ -95,13 +95,9 @@ def test_a_view_leaves_gradients_statistics_and_modes_as_they_were(network, trai
     assert all(getattr(m, "track_running_stats", True) for m in network.modules())
 
 
-def test_weights_and_statistics_are_given_back_also_after_an_error(network):
-    before = list(network.parameters())
-    with untouched(network):
-        assert not any(p.requires_grad for p in network.parameters())
+def test_statistics_are_given_back_also_after_an_error(network):
     with pytest.raises(RuntimeError), untouched(network):
         raise RuntimeError
-    assert all(a is b for a, b in zip(network.parameters(), before, strict=True))
     assert all(getattr(m, "track_running_stats", True) for m in network.modules())
 
 

@@ -300,7 +300,7 @@ class SelfView(Embedder):
             return q
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
-            with cast_once(network, run.device):
+            with cast_once(network.layers, run.device):
                 z, logits = network.both(pairs.of(step, network), parts=2)
             (z1, z2), (o1, o2) = apart(z, 2), apart(logits, 2)
             q1 = targets(o1, step)

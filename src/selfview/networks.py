@@ -190,6 +190,12 @@ class EncoderHead(EncodingNetwork):
         self.register_buffer("epsilon", torch.tensor(epsilon, dtype=torch.float64))
         self.register_buffer("temperature", torch.tensor(temperature, dtype=torch.float64))
 
+    @property
+    def layers(self) -> list[nn.Module]:
+        """Those of our own: an encoder that was given may want its weights as they are."""
+        own = [self.encoder] if isinstance(self.encoder, ScaledEncoder) else []
+        return [layer for part in (*own, self.head) for layer in part.children()]
+
     def forward(self, x: Tensor, parts: int = 1) -> Tensor:
         """Logits of rows; of `parts` batches whose rows stand in turn, as of each by itself."""
         return self.both(x, parts)[1]

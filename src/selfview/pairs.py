@@ -8,6 +8,7 @@ from torch import Tensor
 
 from selfview.neighbours import Neighbours
 from selfview.networks import EncoderHead, scale_of
+from selfview.passes import constant
 from selfview.training import Step
 from selfview.views import adversarial_step, moved, random_step, untouched
 
@@ -37,7 +38,7 @@ class Pairs:
         for _ in range(kinds.count("random")):
             views.append(moved(x, random_step(x, xi, step.generator, step.share), unit))
         if count := kinds.count("adversarial"):
-            with untouched(network):
+            with untouched(network), constant(network.layers):
                 with torch.no_grad():
                     p = torch.softmax(network(x).float(), dim=1)
                 steps = adversarial_step(

@@ -1,8 +1,9 @@
 """Passes through layers that cost less, with the same values: batches together, weights at once."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -64,21 +65,34 @@ def normed_apart(norm: nn.BatchNorm1d, x: Tensor, parts: int) -> Tensor:
 
 
 @contextmanager
-def cast_once(network: nn.Module, device: torch.device) -> Iterator[None]:
+def cast_once(layers: Iterable[nn.Module], device: torch.device) -> Iterator[None]:
     """A place where the weights of products are converted to autocast's precision once.
 
-    And not by every pass through the network; gradients reach the weights as ever. (Autocast has a
+    And not by every pass through the layers; gradients reach the weights as ever. (Autocast has a
     cache for this, which all threads of a process share, and clear.)
     """
-    layers = [m for m in network.modules() if isinstance(m, nn.Linear | nn.Conv2d)]
     if not torch.is_autocast_enabled(device.type):
-        layers = []
-    kept = [(layer._parameters, dict(layer._parameters)) for layer in layers]
+        yield
+        return
     kind = torch.get_autocast_dtype(device.type)
+    products = [layer for layer in layers if isinstance(layer, nn.Linear | nn.Conv2d)]
+    with _exchanged(products, lambda weight: weight.to(kind)):
+        yield
+
+
+def constant(layers: Iterable[nn.Module]) -> AbstractContextManager[None]:
+    """A place where weights are constants: no gradient of theirs is computed, or prepared for."""
+    return _exchanged(layers, Tensor.detach)
+
+
+@contextmanager
+def _exchanged(layers: Iterable[nn.Module], change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    places: list[Any] = [layer._parameters for layer in layers]
+    before = [dict(place) for place in places]
     try:
-        for now, before in kept:
-            now.update({name: None if p is None else p.to(kind) for name, p in before.items()})  # type: ignore[misc]
+        for place in places:
+            place.update({name: change(p) for name, p in place.items() if p is not None})
         yield
     finally:
-        for now, before in kept:
-            now.update(before)
+        for place, own in zip(places, before, strict=True):
+            place.update(own)

@@ -20,25 +20,15 @@ Network = Callable[[Tensor], Tensor]
 
 @contextmanager
 def untouched(network: nn.Module) -> Iterator[None]:
-    """Run passes that leave the batch-norm running statistics of `network` as they were.
-
-    Its weights are constants meanwhile: gradients are those of the rows alone, and nothing is
-    computed, or kept, for any others.
-    """
+    """Run passes that leave the batch-norm running statistics of `network` as they were."""
     norms: list[Any] = [m for m in network.modules() if getattr(m, "track_running_stats", False)]
-    weights: list[Any] = [m._parameters for m in network.modules() if m._parameters]
-    before = [dict(of_layer) for of_layer in weights]
     try:
         for norm in norms:
             norm.track_running_stats = False
-        for of_layer in weights:
-            of_layer.update({name: p.detach() for name, p in of_layer.items() if p is not None})
         yield
     finally:
         for norm in norms:
             norm.track_running_stats = True
-        for of_layer, own in zip(weights, before, strict=True):
-            of_layer.update(own)
 
 
 def scaled(vectors: Tensor, length: float | Tensor) -> Tensor:
