@@ -445,6 +445,14 @@ def test_a_frozen_encoder_stays_as_it_is(blobs):
 # -- scikit-learn ---------------------------------------------------------------------------------
 
 
+def test_an_encoder_that_can_not_be_copied_is_told(blobs):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of TorchScript itself
+        encoder = torch.jit.script(nn.Linear(blobs[0].shape[1], 3))
+    with pytest.raises(InputError, match="pass the module it was made from"):
+        small(encoder=encoder).fit(blobs[0])
+
+
 def test_partial_fit_goes_on_training(blobs):
     X, _ = blobs
     model = small(epochs=5).fit(X)

@@ -227,6 +227,8 @@ def make_encoder(
     encoder: str | nn.Module, shape: tuple[int, ...], n_components: int, batch_norm: bool
 ) -> nn.Module:
     """The encoder that the parameter `encoder` names, for rows of `shape`; a module is copied."""
+    if isinstance(encoder, torch.jit.ScriptModule):
+        raise InputError("a TorchScript encoder can't learn here: pass the module it was made from")
     if isinstance(encoder, nn.Module):
         return copy.deepcopy(encoder)
     if len(shape) == 3 and encoder != "mlp":
