@@ -58,7 +58,7 @@ def step_of(model: Embedder, X: np.ndarray) -> tuple[Callable[[], object], torch
     order = np.random.default_rng(0).permutation(len(X))
 
     def call() -> None:
-        step = Step(run.batch(rows, order), run.epochs / 2, generator)
+        step = Step(run.batch(rows, order), run.epochs / 2, generator, order)
         for phase, optimiser in zip(course.phases, course.optimisers, strict=True):
             with autocast(run.device, run.precision):
                 loss, _ = phase.loss(step)
