@@ -25,7 +25,7 @@ def sinkhorn(logits: Tensor, temperature: float, iterations: int = 10) -> Tensor
     return q / q.sum(dim=1, keepdim=True)
 
 
-def adapt(logits: Tensor, temperature: float, aim: float) -> tuple[Tensor, float]:
+def adapt_temperature(logits: Tensor, temperature: float, aim: float) -> tuple[Tensor, float]:
     for _ in range(5):
         q = sinkhorn(logits, temperature)
         h = float(-(q * torch.log(q + 1e-12)).sum(dim=1).mean())
@@ -66,8 +66,8 @@ def step(
             o1 = network(x1).float()
             o2 = network(x2).float()
         with torch.no_grad():
-            q1, state["temperature"] = adapt(o1, state["temperature"], math.log(k) / 2)
-            q2, state["temperature"] = adapt(o2, state["temperature"], math.log(k) / 2)
+            q1, state["temperature"] = adapt_temperature(o1, state["temperature"], math.log(k) / 2)
+            q2, state["temperature"] = adapt_temperature(o2, state["temperature"], math.log(k) / 2)
         loss = F.kl_div(F.log_softmax(o1, dim=1), q2, reduction="batchmean")
         loss = loss + F.kl_div(F.log_softmax(o2, dim=1), q1, reduction="batchmean")
         optimiser.zero_grad()

@@ -2,9 +2,10 @@
 
     python benchmarks/sinkhorn.py [--rounds 9]
 
-Both do ten rounds on the same logits in float32. POT gets the cost -logits and the temperature as
-its regularisation, warnings and convergence checks off, NumPy and PyTorch backends; the faster one
-counts. "largest difference" is between the two plans, relative to the largest entry.
+Both do ten rounds on the same logits in float32; ours computes in float64. POT gets the cost
+-logits and the temperature as its regularisation, warnings and convergence checks off, NumPy and
+PyTorch backends; the faster one counts. "largest difference" is between the two plans, relative to
+the largest entry.
 """
 
 import argparse

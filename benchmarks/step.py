@@ -28,7 +28,7 @@ from selfview.distributed import ALONE
 from selfview.estimator import Embedder
 from selfview.inputs import as_rows
 from selfview.networks import convolutions
-from selfview.targets import adapt
+from selfview.targets import adapt_temperature
 from selfview.training import Step, _descend, autocast
 
 BATCH, K, PASSES = 256, 100, 11
@@ -80,7 +80,7 @@ def measure(name: str, precision: str, rounds: int) -> dict[str, object]:
     logits = network(x).detach().float()
     aim, temperature = math.log(K) / 2, 1.0
     for _ in range(3):
-        temperature = adapt(logits, temperature, aim, 10)[1]
+        temperature = adapt_temperature(logits, temperature, aim, 10)[1]
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
     with kept_memory():  # as `fit` does it
         seconds = contest.medians(
@@ -91,7 +91,9 @@ def measure(name: str, precision: str, rounds: int) -> dict[str, object]:
                 "plain": plain.step(
                     peer, x, epsilon=float(network.epsilon), k=K, precision=precision
                 ),
-                "targets": lambda: [adapt(logits, temperature, aim, 10) for _ in range(2)],
+                "targets": lambda: [
+                    adapt_temperature(logits, temperature, aim, 10) for _ in range(2)
+                ],
             },
             rounds=rounds,
         )

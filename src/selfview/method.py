@@ -21,7 +21,7 @@ from selfview.pairs import VIEWS, Pairs
 from selfview.passes import apart, cast_once
 from selfview.recipes import RECIPES, SCHEDULES, input_scale
 from selfview.rows import Rows
-from selfview.targets import adapt, entropy, marginal_error, scheduled_entropy, sinkhorn
+from selfview.targets import adapt_temperature, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training import Phase, Step
 
 PAPER_EPOCHS = 5000
@@ -295,7 +295,7 @@ class SelfView(Embedder):
             if self.temperature != "adaptive":
                 return sinkhorn(logits, temperature, iterations, step.share)
             aim = scheduled_entropy(final_entropy, k, step.epoch / warmup if warmup else 1.0)
-            q, temperature = adapt(logits, temperature, aim, iterations, step.share)
+            q, temperature = adapt_temperature(logits, temperature, aim, iterations, step.share)
             network.temperature.fill_(temperature)
             return q
 

@@ -19,7 +19,7 @@ from selfview.cli.embed import _write_together
 from selfview.data import Dataset
 from selfview.distributed import current
 from selfview.synchrony import synchronised
-from selfview.targets import adapt, entropy, marginal_error, sinkhorn
+from selfview.targets import adapt_temperature, entropy, marginal_error, sinkhorn
 from selfview.training import TrainingError
 from selfview.views import random_step
 
@@ -153,7 +153,7 @@ def transport():
         found[f"q{scale}"] = share.gather(q).numpy()
         found[f"entropy{scale}"] = entropy(q, share).numpy()
         found[f"marginal{scale}"] = np.array(marginal_error(q, share))
-        adapted, temperature = adapt(own, 1.0, 0.8, 10, share)
+        adapted, temperature = adapt_temperature(own, 1.0, 0.8, 10, share)
         found[f"adapted{scale}"] = share.gather(adapted).numpy()
         found[f"temperature{scale}"] = np.array(temperature)
     return found

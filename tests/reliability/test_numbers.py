@@ -98,6 +98,12 @@ def test_more_prototypes_than_rows_and_batches_larger_than_the_data():
     assert np.isfinite(Z).all()
 
 
+def test_a_batch_far_larger_than_the_number_of_prototypes_is_learned():
+    X = rows(16384)
+    model = small_model(n_prototypes=2, batch_size=len(X), neighbours=0, epochs=2)
+    assert np.isfinite(model.fit_transform(X)).all()
+
+
 @pytest.mark.parametrize("kind", [SelfView, baselines.PCA, baselines.Isomap])
 def test_a_hundred_thousand_features(kind):
     rng = np.random.default_rng(0)
