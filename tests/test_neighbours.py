@@ -72,11 +72,12 @@ def test_above_the_limit_a_sample_in_few_dimensions_still_finds_near_rows(rng, m
     np.testing.assert_array_equal(found, nearest(as_rows(X), 10, cosine=False))
 
 
-def drawn(X, folder=None):
+def drawn(X, folder=None, about=None):
     index = np.arange(len(X))
     step = Step(torch.from_numpy(X), 0.0, torch.Generator().manual_seed(0), index)
     rows = as_rows(X)
-    return Neighbours(rows, rows.take, count=4, cosine=False, folder=folder).draw(step)
+    found = Neighbours(rows, rows.take, count=4, cosine=False, about=about, folder=folder)
+    return found.draw(step)
 
 
 def test_what_was_found_is_kept_with_the_run(rng, tmp_path, monkeypatch):
@@ -91,3 +92,13 @@ def test_what_was_found_is_kept_with_the_run(rng, tmp_path, monkeypatch):
     torch.testing.assert_close(drawn(X, tmp_path), first)
     other = rng.random((40, 3), dtype=np.float32)
     torch.testing.assert_close(drawn(other, tmp_path), drawn(other))
+
+
+def test_what_was_found_is_taken_for_the_same_rows_up_to_rounding(rng, tmp_path, monkeypatch):
+    X = rng.random((30, 3), dtype=np.float32)
+    first = drawn(X, tmp_path, dict(mean_norm=1.0, spreads=(0.3, 2.0)))
+    monkeypatch.setattr(neighbours, "nearest", None)
+    again = drawn(X, tmp_path, dict(mean_norm=1.0 + 1e-15, spreads=(0.1 + 0.2, 2.0)))
+    torch.testing.assert_close(again, first)
+    with pytest.raises(TypeError, match="not callable"):
+        drawn(X, tmp_path, dict(mean_norm=1.1, spreads=(0.3, 2.0)))

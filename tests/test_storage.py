@@ -8,11 +8,13 @@ import warnings
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 from torch import nn
 
 from selfview import InputError, SelfView, SelfViewError
-from selfview.checkpoint import CheckpointError, Checkpoints, read_state, write_state
+from selfview.checkpoint import CheckpointError, Checkpoints, differences, read_state, write_state
 from selfview.errors import FileFormatError
 
 # A few steps teach nothing, and a run says so; here that is meant.
@@ -205,10 +207,34 @@ def test_a_finished_run_is_not_repeated(blobs, tmp_path):
 
 def test_the_checkpoint_of_another_run_is_refused(blobs, tmp_path):
     small(checkpoint=tmp_path).fit(blobs[0])
-    with pytest.raises(CheckpointError, match="checkpoint of another run"):
-        small(checkpoint=tmp_path, n_prototypes=9).fit(blobs[0])
-    with pytest.raises(CheckpointError, match="checkpoint of another run"):
-        small(checkpoint=tmp_path).fit(blobs[0] + 1)
+    for options, X, told in (
+        (dict(n_prototypes=9), blobs[0], "another run: n_prototypes was 8, is 9. Delete it"),
+        (dict(views="random", epochs=9), blobs[0], "epochs was 3, is 9; views was adver"),
+        ({}, blobs[0][:50], f"the rows' number was {len(blobs[0])}, is 50;"),
+        ({}, blobs[0][:, :7], "the rows' shape.0. was 12, is 7;"),
+        ({}, blobs[0] + 1, "another run: the rows' mean_norm was "),
+    ):
+        with pytest.raises(CheckpointError, match=told):
+            small(checkpoint=tmp_path, **options).fit(X)
+
+
+numbers = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.recursive(numbers, lambda x: st.lists(x) | st.dictionaries(st.text(), x)))
+def test_a_value_differs_from_itself_by_nothing_and_from_another_by_name(value):
+    read = json.loads(json.dumps(value))
+    assert differences(read, read) == []
+    assert differences({"a": read, "b": 1}, {"a": read, "b": 2}) == ["b was 1, is 2"]
+
+
+def test_rounding_is_no_difference_and_more_is():
+    assert differences({"a": [1.0, 3e9]}, {"a": [1.0 + 1e-15, 3e9 + 1e-6]}) == []
+    assert differences({"a": [1.0, 2.0]}, {"a": [1.0, 2.0001]}) == ["a[1] was 2.0, is 2.0001"]
+    assert differences({"a": 10**12}, {"a": 10**12 + 1}) != []
+    assert differences({"a": [1.0]}, {"a": []}) == ["a was [1.0], is []"]
+    assert differences(None, {"a": 1}) == ["its description was None, is {'a': 1}"]
 
 
 def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(blobs, tmp_path, monkeypatch):

@@ -5,6 +5,7 @@ place, flushed to the disk and renamed, so that at any moment the file is the ol
 """
 
 import json
+import math
 import re
 import struct
 import time
@@ -29,6 +30,7 @@ from selfview.interrupts import HeldInterrupts
 FORMAT = 1
 _MAX_HEADER = 100 << 20  # bytes; the limit of the safetensors library itself
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam, for each weight
+ROUNDING = 1e-9  # relative: sums differ by less between numbers of threads, and processors
 _NAME = re.compile(r"checkpoint-(\d{6,})-(\d{9,})\.safetensors")
 
 
@@ -134,6 +136,31 @@ def load_optimiser(
     optimiser.load_state_dict({"state": state, "param_groups": groups})
 
 
+def differences(kept: Any, given: Any, name: str = "its description") -> list[str]:
+    """What differs between two JSON values beyond rounding, each as "name was this, is that".
+
+    Examples
+    --------
+    >>> differences({"n": 9, "mean_norm": 0.3}, {"n": 8, "mean_norm": 0.1 + 0.2})
+    ['n was 9, is 8']
+    """
+    if isinstance(kept, dict) and isinstance(given, dict):
+        names = dict.fromkeys([*given, *kept])
+        return [told for n in names for told in differences(kept.get(n), given.get(n), n)]
+    if isinstance(kept, list) and isinstance(given, list) and len(kept) == len(given):
+        pairs = enumerate(zip(kept, given, strict=True))
+        return [told for i, pair in pairs for told in differences(*pair, f"{name}[{i}]")]
+    same = kept == given
+    if isinstance(kept, float) and isinstance(given, float):
+        same = same or math.isclose(kept, given, rel_tol=ROUNDING)
+    return [] if same else [f"{name} was {_short(kept)}, is {_short(given)}"]
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 60 else f"{text[:60]}..."
+
+
 @dataclass(frozen=True)
 class State:
     """What a file of a run holds."""
@@ -196,10 +223,11 @@ class Checkpoints:
             except FileFormatError as error:
                 damaged = damaged or error
                 continue
-            if state.meta.get("identity") != self.identity:
+            if differ := differences(state.meta.get("identity"), self.identity):
+                more = f" and {len(differ) - 3} more" if len(differ) > 3 else ""
                 raise CheckpointError(
-                    f"{self.folder} holds the checkpoint of another run (other data or "
-                    "parameters): delete it or name another folder"
+                    f"{self.folder} holds the checkpoint of another run: {'; '.join(differ[:3])}"
+                    f"{more}. Delete it or name another folder"
                 )
             return state
         if damaged:

@@ -241,8 +241,9 @@ class Embedder(Fitted):
         given = storage.plain_parameters(self)
         for name in ("checkpoint", "verbose", "device"):
             given.pop(name)
-        about = {"class": type(self).__name__, "n": rows.n, "shape": rows.shape}
-        return {**about, "parameters": given, "summary": asdict(run.summary)}
+        about = {"number": rows.n, "shape": rows.shape, **asdict(run.summary)}
+        told = {f"the rows' {name}": value for name, value in about.items()}
+        return {"class": type(self).__name__, **given, **told}
 
     def _headline(self, rows: Rows, run: Run, network: Any) -> str:  # noqa: ARG002
         return f"{type(self).__name__}: {run.describe(rows, self.batch_size)}"

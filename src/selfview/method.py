@@ -103,7 +103,8 @@ class SelfView(Embedder):
     checkpoint : path or None
         Folder in which to keep the state of training: every 10 seconds (less often if writing it
         takes longer than one), at the end, and on Ctrl-C; the newest two are kept. A fit that
-        finds its own state there goes on from it with the same bits. One fit at a time may use it.
+        finds its own state there goes on from it: with the same bits, or with another number of
+        threads or on another processor up to rounding. One fit at a time may use it.
     verbose : int
         0 is silent; 1 shows progress on standard error.
 

@@ -166,6 +166,49 @@ def test_hundreds_of_kills_change_no_bit(tmp_path, seed):
     killed(tmp_path, endings)
 
 
+OTHER_THREADS = """
+import os, signal, sys
+import numpy as np, torch
+from torch import nn
+from selfview import SelfView
+from selfview.checkpoint import Checkpoints
+
+def die_after(keep):
+    def kept(*given):
+        keep(*given)
+        os.kill(os.getpid(), signal.SIGKILL)
+    return kept
+
+Checkpoints.INTERVAL = 0
+if sys.argv[2] == "die":
+    Checkpoints.keep = die_after(Checkpoints.keep)
+X = np.random.default_rng(1).normal(size=(100_000, 5)).astype(np.float32) * [1e4, 1, 1, 1, 1]
+given = dict(n_prototypes=2, views="none", neighbours=0, temperature=1.0, sinkhorn_iterations=1)
+given |= dict(batch_size=100_000, epochs=2, random_state=0, verbose=0)
+torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))  # also above the number of cores
+model = SelfView(encoder=nn.Linear(5, 2), checkpoint=sys.argv[1], **given).fit(X)
+print([row["seconds"] for row in model.history_])
+"""
+
+
+def test_a_killed_fit_goes_on_with_another_number_of_threads(tmp_path):
+    def fit(threads, end):
+        command = [sys.executable, "-W", "ignore", "-c", OTHER_THREADS, str(tmp_path), end]
+        threads = {"OMP_NUM_THREADS": str(threads)}
+        return subprocess.run(
+            command, env=environment() | threads, capture_output=True, text=True, timeout=300
+        )
+
+    killed = fit(1, "die")
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    (state,) = tmp_path.glob("checkpoint-*")
+    (first,) = read_state(state)[1]["history"]
+    resumed = fit(4, "live")
+    assert resumed.returncode == 0, resumed.stderr
+    # Two epochs, of which the first is the one before the kill.
+    assert resumed.stdout.startswith(f"[{first['seconds']}, ")
+
+
 @pytest.mark.chaos
 def test_the_command_line_killed_and_resumed_writes_the_same_model(tmp_path):
     np.save(tmp_path / "rows.npy", np.random.default_rng(0).normal(size=(4000, 20)))
