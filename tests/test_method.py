@@ -3,6 +3,7 @@
 import math
 import pickle
 import warnings
+from collections import Counter
 
 import numpy as np
 import pandas as pd
@@ -17,9 +18,9 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
-from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning
+from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning, pairs
 from selfview.inputs import as_rows
-from selfview.pairs import Pairs
+from selfview.neighbours import Neighbours
 from selfview.passes import apart
 from selfview.recipes import RECIPES
 from selfview.run import AUTO_STEPS
@@ -246,9 +247,8 @@ def views_of(X, **given):
     network = model._network(run)
     index = np.arange(rows.n)
     step = Step(run.batch(rows, index), 0.0, torch.Generator().manual_seed(0), index)
-    xi = RECIPES[model.recipe].xi
-    pairs = Pairs(model.views, xi, run.neighbours)
-    return step.batch, *apart(pairs.of(step, network), 2)
+    both = pairs.Pairs(model.views, model._xi, run.neighbours).of(step, network)
+    return step.batch, *apart(both, 2)
 
 
 def test_the_second_view_is_one_of_the_nearest_rows(blobs):
@@ -273,6 +273,66 @@ def test_without_neighbours_both_views_are_steps_of_their_own(blobs):
         lengths = torch.stack([(view - x).norm(dim=1) for view in (first, second)])
         torch.testing.assert_close(lengths, lengths[:1, :1].expand_as(lengths))
         assert not torch.equal(first, second)
+
+
+@pytest.mark.parametrize("recipe", ["selfview", "paper"])
+@pytest.mark.parametrize("unit", [1e-3, 1.0, 1e3])
+def test_numbers_for_epsilon_and_xi_are_in_the_unit_of_the_rows(blobs, recipe, unit):
+    for views, length in (("adversarial", 2 * unit), ("random", 3 * unit)):
+        given = dict(views=views, epsilon=2 * unit, xi=3 * unit, recipe=recipe, neighbours=0)
+        x, first, second = views_of(unit * blobs[0], **given)
+        for view in (first, second):
+            lengths = (view - x).norm(dim=1)
+            torch.testing.assert_close(lengths, torch.full_like(lengths, length), rtol=1e-4, atol=0)
+
+
+def test_rows_and_lengths_in_another_unit_are_learned_alike(blobs):
+    X = 200 * blobs[0]
+    for given in (dict(epsilon=300.0, xi=700.0), dict(epsilon=300.0, views="random", xi=700.0)):
+        one = small(**given, epochs=1).fit_transform(X)
+        lengths = {name: 1024 * given[name] for name in ("epsilon", "xi")}
+        other = small(**given | lengths, epochs=1).fit_transform(1024 * X)
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-3 * np.abs(one).max())
+
+
+def test_the_papers_xi_is_ten_for_ordinary_rows_and_follows_others(blobs):
+    X = 16 * blobs[0] / np.linalg.norm(blobs[0], axis=1).mean()
+    for unit in (1.0, 1024.0):
+        x, first, _ = views_of(unit * X, recipe="paper", views="random")
+        lengths = (first - x).norm(dim=1)
+        torch.testing.assert_close(lengths, torch.full_like(lengths, 10 * unit), rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("recipe", ["selfview", "paper"])
+@pytest.mark.parametrize("neighbours", ["auto", 0, 3])
+@pytest.mark.parametrize("views", ["adversarial", "random", "random+adversarial", "none"])
+def test_the_views_are_those_that_were_asked_for(blobs, monkeypatch, views, neighbours, recipe):
+    made = Counter()
+
+    def counted(kind, make):
+        def call(*args, **kwargs):
+            made[kind] += kwargs.get("count", 1)
+            return make(*args, **kwargs)
+
+        return call
+
+    monkeypatch.setattr(pairs, "random_step", counted("random", pairs.random_step))
+    monkeypatch.setattr(pairs, "adversarial_step", counted("adversarial", pairs.adversarial_step))
+    monkeypatch.setattr(Neighbours, "draw", counted("neighbour", Neighbours.draw))
+    model = small(views=views, neighbours=neighbours, recipe=recipe, epochs=1, batch_size=512)
+    if views == "random+adversarial" and neighbours == 3:
+        with pytest.raises(
+            InputError, match=r"makes both views, got neighbours=3.*set neighbours=0"
+        ):
+            model.fit(blobs[0])
+        return
+    model.fit(blobs[0])
+    expected = Counter() if views == "none" else Counter(views.split("+") * 2)
+    if views == "random+adversarial":
+        expected = Counter(random=1, adversarial=1)
+    elif neighbours == 3 or (neighbours == "auto" and recipe == "selfview"):
+        expected = Counter(neighbour=1) + Counter(set(expected))
+    assert made == expected
 
 
 def rate(**given):

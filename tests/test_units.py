@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
 from sklearn.linear_model import LogisticRegression
@@ -13,6 +14,8 @@ from sklearn.preprocessing import StandardScaler
 from selfview import CollapseWarning, SelfView
 from selfview.inputs import as_rows
 from selfview.neighbours import nearest
+from selfview.pairs import Pairs
+from selfview.training import Step
 
 # Two epochs learn little, which is told.
 pytestmark = pytest.mark.filterwarnings(f"ignore::{CollapseWarning.__module__}.CollapseWarning")
@@ -72,6 +75,19 @@ def test_steps_are_counted_in_the_columns_spreads():
     model = small().fit(table())
     assert model.epsilon_ == pytest.approx(0.1 * np.sqrt(6))
     assert model.network_.encoder.scale.shape == (6,)
+
+
+def test_a_number_for_xi_is_in_the_columns_spreads_as_one_for_epsilon_is():
+    X = table()[:, :5]
+    for views, length in (("random", 0.7), ("adversarial", 0.2)):
+        model = small(views=views, xi=0.7, epsilon=0.2, neighbours=0)
+        run = model._run(as_rows(X))
+        network = model._network(run)
+        step = Step(torch.tensor(X, dtype=torch.float32), 0.0, torch.Generator().manual_seed(0))
+        moved = Pairs(views, model._xi, None).of(step, network)[::2] - step.batch
+        lengths = (moved / network.encoder.scale).norm(dim=1)
+        expected = torch.full_like(lengths, length)
+        torch.testing.assert_close(lengths, expected, rtol=1e-4, atol=0)
 
 
 def test_neighbours_are_those_of_the_scaled_columns():

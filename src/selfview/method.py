@@ -53,11 +53,13 @@ class SelfView(Embedder):
     batch_norm : {"both", "encoder", "head", "none"}
         Where batch norm stands.
     views : {"adversarial", "random", "random+adversarial", "none"}
-        How the two views are made; all but the first are the paper's ablation.
+        How the two views are made; all but the first are the paper's ablation. With `neighbours`
+        the second view is a neighbour, and only the first is made so. "random+adversarial" makes
+        both, one of each kind: it takes no neighbours.
     neighbours : "auto" or int
         Of so many nearest rows (by angle for tf-idf-like rows), one, drawn anew each time, is the
-        second view. 0: it is made as the first. "auto": 10; 0 in the paper's recipe, and for rows
-        on disk that don't fit into the buffer of 256 MiB.
+        second view. 0: it is made as `views` says. "auto": 10; 0 in the paper's recipe, with
+        views="random+adversarial", and for rows on disk that don't fit into the buffer of 256 MiB.
     contrast : "auto" or float
         Weight of a second objective: in the embedding itself, to tell the two views of a row from
         those of the batch's other rows. "auto": 1 where one of them is a neighbour; else, and in
@@ -65,12 +67,12 @@ class SelfView(Embedder):
     epsilon : "auto" or float
         Length of an adversarial step. "auto": a tenth of the mean row norm; in the paper's recipe a
         fifth, and 20 / sqrt(2000) for tf-idf-like rows (not negative, at most a tenth not zero).
-        In the columns' spreads if these are of unlike units, one above thirty times the median
-        (except in the paper's recipe, and with an own encoder).
+        A number is in the unit of the rows; in the columns' spreads if these are of unlike units,
+        one above thirty times the median (except in the paper's recipe, and with an own encoder).
     xi : "auto" or float
-        Length of a random step: of the probe at which the direction is found, and of a view that
-        is "random". "auto": that of the adversarial step, and 10 in the paper's recipe. (Rows whose
-        mean norm is below 2 or above 128 are brought to about 16 first, and so is a number here.)
+        Length of a random step, in the same unit: of the probe at which the direction is found, and
+        of a view that is "random". "auto": that of the adversarial step; in the paper's recipe 10,
+        times `scale_` for rows whose mean norm is below 2 or above 128.
     sinkhorn_iterations : int
         Rounds of Sinkhorn-Knopp for a target.
     temperature : "adaptive" or float
@@ -230,6 +232,11 @@ class SelfView(Embedder):
             parameters.positive_or("contrast", self.contrast, "auto")
         parameters.one_of("batch_norm", self.batch_norm, networks.BATCH_NORM)
         parameters.one_of("views", self.views, list(VIEWS))
+        if self._makes_both_views() and self.neighbours not in ("auto", 0):
+            raise InputError(
+                f"views={self.views!r} makes both views, got neighbours={self.neighbours!r}, which "
+                "asks for a neighbour as the second: set neighbours=0, or name one kind of views"
+            )
         parameters.positive_or("xi", self.xi, "auto")
         parameters.integer("sinkhorn_iterations", self.sinkhorn_iterations, at_least=1)
         parameters.positive_or("epsilon", self.epsilon, "auto")
@@ -247,23 +254,34 @@ class SelfView(Embedder):
         run = super()._run(rows)
         if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
             run = replace(run, summary=replace(run.summary, spreads=()))
-        count = self.neighbours
-        if count == "auto":
-            in_memory = rows.stored is None or rows.stored.fits
-            count = RECIPES[self.recipe].neighbours if in_memory else 0
-        if not int(count):
+        count = self._neighbour_count(rows)
+        if not count:
             return run
         folder = None if self.checkpoint is None else Path(self.checkpoint)
         neighbours = Neighbours(
             rows,
             lambda index: run.formed(rows.pick(index)),
-            count=int(count),
+            count=count,
             cosine=run.summary.text_like,
             spreads=run.summary.spreads,
             about=asdict(run.summary),
             folder=folder,
         )
         return replace(run, neighbours=neighbours)
+
+    def _neighbour_count(self, rows: Rows) -> int:
+        """How many nearest rows second views are drawn from."""
+        if self.neighbours != "auto":
+            return int(self.neighbours)
+        in_memory = rows.stored is None or rows.stored.fits
+        if not in_memory or self._makes_both_views():
+            return 0
+        return RECIPES[self.recipe].neighbours
+
+    def _makes_both_views(self) -> bool:
+        """Are the two views of different kinds, so that a neighbour would take one's place?"""
+        first, second = VIEWS[self.views]
+        return first != second
 
     def _network(self, run: Run) -> EncoderHead:
         normed = self.batch_norm in ("both", "encoder")
@@ -286,8 +304,7 @@ class SelfView(Embedder):
             math.log(k) / 2 if self.target_entropy == "auto" else float(self.target_entropy)
         )
         contrast = self._contrast(run)
-        xi = RECIPES[self.recipe].xi if self.xi == "auto" else float(self.xi)
-        pairs = Pairs(self.views, xi, run.neighbours)
+        pairs = Pairs(self.views, self._xi, run.neighbours)
 
         def targets(logits: Tensor, step: Step) -> Tensor:
             """Targets of a view, with the temperature that the last view left (Algorithm 2)."""
@@ -320,6 +337,16 @@ class SelfView(Embedder):
         rate = RECIPES[self.recipe].rate(self.learning_rate, self.schedule, run.epochs)
         learned = [p for p in network.parameters() if p.requires_grad]  # an encoder may be frozen
         return [Phase("loss", learned, loss, rate)]
+
+    def _xi(self, network: EncoderHead) -> float:
+        """Length of a random step, in the unit of epsilon."""
+        if self.xi != "auto":
+            return float(self.xi)
+        usual = RECIPES[self.recipe].xi
+        if usual is None:
+            return float(network.epsilon)
+        scale = networks.scale_of(network.encoder)
+        return usual if scale.ndim else usual * float(scale)
 
     def _contrast(self, run: Run) -> float:
         if self.contrast != "auto":

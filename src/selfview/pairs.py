@@ -1,5 +1,6 @@
 """The two views of every row of a batch: two steps from it, or a step and one of its neighbours."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,7 +27,7 @@ class Pairs:
     """How views are made: as one of `VIEWS`, the second from `neighbours` if there are any."""
 
     views: str
-    xi: float | None  # length of a random step; None is that of an adversarial one
+    xi: Callable[[EncoderHead], float]  # length of a random step, in the unit of epsilon
     neighbours: Neighbours | None
 
     def of(self, step: Step, network: EncoderHead) -> Tensor:
@@ -34,7 +35,8 @@ class Pairs:
         x = step.batch
         kinds = VIEWS[self.views][: 1 if self.neighbours else 2]
         views = [x.unsqueeze(1)] * kinds.count("none")
-        xi, unit = self._lengths(network)
+        xi, scale = self.xi(network), scale_of(network.encoder)
+        unit = scale if scale.ndim else None  # of the columns, if lengths are counted in them
         for _ in range(kinds.count("random")):
             views.append(moved(x, random_step(x, xi, step.generator, step.share), unit))
         if count := kinds.count("adversarial"):
@@ -56,12 +58,3 @@ class Pairs:
         if self.neighbours:
             views.append(self.neighbours.draw(step).unsqueeze(1))
         return torch.cat(views, 1).flatten(0, 1)
-
-    def _lengths(self, network: EncoderHead) -> tuple[float, Tensor | None]:
-        """Length of the probe; and the columns' units, if lengths are counted in them."""
-        scale = scale_of(network.encoder)
-        if self.xi is None:
-            xi = float(network.epsilon)
-        else:
-            xi = self.xi if scale.ndim else self.xi * float(scale)
-        return xi, scale if scale.ndim else None

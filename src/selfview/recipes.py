@@ -21,7 +21,7 @@ class Recipe:
     neighbours: int  # nearest rows that the second view is drawn from; 0 for a step like the first
     dense_ratio: float  # epsilon over the mean row norm
     text_ratio: float  # the same for tf-idf-like rows
-    xi: float | None  # length of the probe; None is epsilon
+    xi: float | None  # length of the probe, for rows of ordinary norms; None is epsilon
     contrast: float  # weight of telling neighbours from other rows
     images: str  # the encoder for images
     axes: str  # along which the embedding is given
