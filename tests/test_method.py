@@ -496,12 +496,6 @@ def test_an_own_encoder_decides_the_size_and_is_not_changed(blobs):
     assert not torch.equal(model.network_.encoder[0].weight, before)
 
 
-def test_a_frozen_encoder_stays_as_it_is(blobs):
-    own = nn.Sequential(nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 4)).requires_grad_(False)
-    model = small(encoder=own).fit(blobs[0])
-    assert torch.equal(model.network_.encoder[0].weight, own[0].weight)
-
-
 # -- scikit-learn ---------------------------------------------------------------------------------
 
 

@@ -49,7 +49,9 @@ class SelfView(Embedder):
         "auto" takes a convolutional one for images (n, channels, height, width) or (n, height,
         width), and the perceptron for all else. "cnn" is the paper's, "small-cnn" the same with a
         quarter of the filters, "dense-cnn" (ours) that with a hidden layer of 1,024 before the
-        embedding. A module is copied, with its weights.
+        embedding. A module is copied, with its weights. Those with requires_grad=False are frozen:
+        a part with no others also keeps its batch-norm statistics, which it normalises by, and
+        drops nothing out.
     batch_norm : {"both", "encoder", "head", "none"}
         Where batch norm stands.
     views : {"adversarial", "random", "random+adversarial", "none"}

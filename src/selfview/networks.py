@@ -3,8 +3,8 @@
 import copy
 import itertools
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, Self
 
 import torch
 from torch import Tensor, nn
@@ -173,6 +173,16 @@ class EncodingNetwork(nn.Module):
 
     encoder: nn.Module
 
+    def train(self, mode: bool = True) -> Self:
+        """Set the mode of all layers but the encoder's frozen ones, which stay in evaluation mode.
+
+        So their batch-norm statistics stay too, and they do in training what `transform` does.
+        """
+        super().train(mode)
+        for layer in frozen_layers(self.encoder):
+            layer.training = False
+        return self
+
 
 class EncoderHead(EncodingNetwork):
     """An encoder with a head: rows to logits; `encoder` alone gives the embedding."""
@@ -207,6 +217,15 @@ class EncoderHead(EncodingNetwork):
         else:  # one's own, which may look at a batch as it likes
             z = one_by_one(self.encoder, x, parts)
         return z, in_parts(self.head, z, parts)
+
+
+def frozen_layers(network: nn.Module) -> Iterator[nn.Module]:
+    """Layers of every part that has parameters, none of which is learned."""
+    for part in network.modules():
+        learned = [parameter.requires_grad for parameter in part.parameters()]
+        if learned and not any(learned):
+            # Of a recurrent layer in evaluation mode cuDNN gives no gradient, which views need.
+            yield from (m for m in part.modules() if not isinstance(m, nn.RNNBase))
 
 
 def input_shape(shape: tuple[int, ...], encoder: str | nn.Module) -> tuple[int, ...]:

@@ -213,6 +213,16 @@ def frozen_parts():
     return fitted(model, rows(40))
 
 
+def frozen_encoder():
+    """Batch-norm statistics of an encoder that isn't learned stay as they were."""
+    model = smooth_model(2)
+    model.encoder.requires_grad_(False)
+    before = joined(model.encoder.state_dict().values())
+    found = fitted(model, rows(40))
+    assert (joined(model.network_.encoder.state_dict().values()) == before).all()
+    return found
+
+
 SHORT = dict(epochs=6, batch_size=20, random_state=0)  # two steps an epoch, for `rows(40)`
 
 

@@ -19,6 +19,7 @@ CASES = (
         "convolutions",
         "baselines",
         "frozen_parts",
+        "frozen_encoder",
         "own_chance",
         "refusals",
         "uninterrupted",
@@ -95,7 +96,9 @@ def test_fifty_steps_of_two_processes_are_those_of_one(results, name):
         np.testing.assert_allclose(many["loss"], one["loss"], rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["perceptron", "convolutions", "baselines", "frozen_parts"])
+@pytest.mark.parametrize(
+    "name", ["perceptron", "convolutions", "baselines", "frozen_parts", "frozen_encoder"]
+)
 def test_first_steps_of_two_processes_are_those_of_one(results, name):
     compare(results, name, tolerance=1e-4)
 

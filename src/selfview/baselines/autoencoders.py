@@ -192,7 +192,8 @@ class AutoEncoder(Learned):
             return self._loss(network, step)
 
         rate = self._rate(run)
-        return [Phase("loss", list(network.parameters()), loss, rate)]
+        learned = [p for p in network.parameters() if p.requires_grad]  # an encoder may be frozen
+        return [Phase("loss", learned, loss, rate)]
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
         rebuilt = network.decoder(network.encoder(step.batch))
