@@ -21,7 +21,6 @@ import torch
 import contest
 import plain
 from selfview import SelfView
-from selfview.allocator import kept_memory
 from selfview.baselines import AutoEncoder
 from selfview.devices import has_bfloat16
 from selfview.distributed import ALONE
@@ -82,21 +81,16 @@ def measure(name: str, precision: str, rounds: int) -> dict[str, object]:
     for _ in range(3):
         temperature = adapt_temperature(logits, temperature, aim, 10)[1]
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
-    with kept_memory():  # as `fit` does it
-        seconds = contest.medians(
-            {
-                **contest.products(dtype),
-                "ours": ours,
-                "ae": ae,
-                "plain": plain.step(
-                    peer, x, epsilon=float(network.epsilon), k=K, precision=precision
-                ),
-                "targets": lambda: [
-                    adapt_temperature(logits, temperature, aim, 10) for _ in range(2)
-                ],
-            },
-            rounds=rounds,
-        )
+    seconds = contest.medians(
+        {
+            **contest.products(dtype),
+            "ours": ours,
+            "ae": ae,
+            "plain": plain.step(peer, x, epsilon=float(network.epsilon), k=K, precision=precision),
+            "targets": lambda: [adapt_temperature(logits, temperature, aim, 10) for _ in range(2)],
+        },
+        rounds=rounds,
+    )
     achieved = PASSES * encoder_flops(shape) / seconds["ours"]
     return {
         "rows": f"{BATCH} x {name}",

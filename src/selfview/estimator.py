@@ -19,7 +19,6 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
 from selfview import forecast, health, networks, parameters, storage
-from selfview.allocator import kept_memory
 from selfview.checkpoint import Checkpoints
 from selfview.course import Course, latest_state, seed_of
 from selfview.course import History as History
@@ -148,7 +147,6 @@ class Embedder(Fitted):
         network.train()
         group.synchronise(network)
         with (
-            kept_memory(),
             own_randomness(run.seed),
             synchronised(network, group),
             keeper.watch(course) as offer,

@@ -1,7 +1,9 @@
 """Many threads and many fits in one process; fits that fail."""
 
+import ctypes
 import gc
 import os
+import platform
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -150,3 +152,30 @@ def test_fits_leave_no_tensors_and_no_open_files_behind(tmp_path):
     for number in range(5):
         use(number)
     assert live() == before
+
+
+class Mallinfo(ctypes.Structure):
+    """What glibc's mallinfo returns."""
+
+    names = "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost"
+    _fields_ = [(name, ctypes.c_int) for name in names.split()]
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallinfo is glibc's")
+def test_a_fit_leaves_the_allocators_settings_alone():
+    libc = ctypes.CDLL(None)
+    libc.mallinfo.restype = Mallinfo
+    libc.malloc.restype = ctypes.c_void_p
+    mapped = []
+
+    class Allocating(nn.Linear):
+        def forward(self, x):
+            before = libc.mallinfo().hblks
+            block = libc.malloc(ctypes.c_size_t(64 << 20))
+            mapped.append(libc.mallinfo().hblks - before)
+            libc.free(ctypes.c_void_p(block))
+            return super().forward(x)
+
+    small_model(encoder=Allocating(6, 3), epochs=1).fit(rows())
+    # Blocks above 32 MiB are mapped one by one, unless somebody told glibc otherwise.
+    assert set(mapped) == {1}
