@@ -103,7 +103,8 @@ class Course:
         tensors = [*self._tensors().values()]
         if not all_finite([t for t in tensors if t.is_floating_point()]):
             epoch = len(self.history) - (self.part.steps == 0)
-            raise not_finite("a weight or a batch-norm statistic became infinite or NaN", epoch)
+            told = "a weight or a batch-norm statistic became infinite or NaN"
+            raise not_finite(told, epoch, self.phases)
 
     def _tensors(self) -> dict[str, Tensor]:
         tensors = {f"network.{name}": t for name, t in self.network.state_dict().items()}

@@ -23,6 +23,7 @@ DROP_SHARE = 1000 / 5000  # of the paper's epochs, before the learning rate drop
 DROP = 1e-4 / 5e-4  # what is left of it then
 RISE_SHARE = 0.05  # of the epochs, for a learning rate to rise
 FLOOR = 0.01  # of the highest learning rate, at the end
+HIGH_RATE = 0.1  # of Adam: every weight moves by about so much in a step
 RISE_START = 1e-3  # epochs, so that the first step is not of length zero
 
 
@@ -200,7 +201,8 @@ def train(
                     loss, figures = objective(step)
                 means = group.means({phase.name: loss.item(), **figures}, share, device)
                 if not math.isfinite(means[phase.name]):
-                    raise not_finite(f"the {phase.name} became {means[phase.name]}", step.epoch)
+                    told = f"the {phase.name} became {means[phase.name]}"
+                    raise not_finite(told, step.epoch, [phase])
                 gradients = group.gradients(loss, phase.parameters, share)
                 _descend(phase, optimiser, gradients, step.epoch)
                 for name, value in means.items():
@@ -219,7 +221,7 @@ def _descend(
 ) -> None:
     if not all_finite([g for g in gradients if g is not None]):
         # Before the step: a weight that is not a number would stay one.
-        raise not_finite(f"the gradient of the {phase.name} became infinite or NaN", epoch)
+        raise not_finite(f"the gradient of the {phase.name} became infinite or NaN", epoch, [phase])
     for parameter, gradient in zip(phase.parameters, gradients, strict=True):
         # The fused optimiser pairs entries by their place in memory.
         parameter.grad = None if gradient is None else laid_out_as(parameter, gradient)
@@ -239,8 +241,10 @@ def all_finite(tensors: Sequence[Tensor]) -> bool:
     return all(bool(tensor.isfinite().all()) for tensor in tensors)
 
 
-def not_finite(what: str, epoch: float) -> TrainingError:
-    return TrainingError(
-        f"{what} in epoch {int(epoch) + 1}. Lower learning_rate or epsilon, or scale the data "
-        "(sklearn.preprocessing.StandardScaler)"
-    )
+def not_finite(what: str, epoch: float, phases: Sequence[Phase]) -> TrainingError:
+    """The error of a training in which `what` happened, with what to change."""
+    rate = max(phase.learning_rate(epoch) for phase in phases)
+    cure = "or epsilon, or scale the data (sklearn.preprocessing.StandardScaler)"
+    if rate > HIGH_RATE:
+        cure = f"from the {rate:.3g} that it has come to"
+    return TrainingError(f"{what} in epoch {int(epoch) + 1}. Lower learning_rate {cure}")

@@ -213,7 +213,7 @@ def test_training_that_is_no_longer_finite_ends_with_the_last_good_state(
         good.fit(rows())
     words = str(caught.value)
     assert told in words
-    assert "in epoch 2. Lower learning_rate" in words
+    assert "in epoch 2. Lower learning_rate or epsilon" in words
     newest = max(tmp_path.glob("checkpoint-*"))
     assert f"The last good state is {newest}" in words
     tensors, meta = read_state(newest)
@@ -225,7 +225,7 @@ def test_training_that_is_no_longer_finite_ends_with_the_last_good_state(
 def test_a_learning_rate_beyond_measure_is_an_error_and_no_state(tmp_path, monkeypatch):
     monkeypatch.setattr(Checkpoints, "INTERVAL", 0.0)
     model = small_model(learning_rate=1e38, batch_norm="none", checkpoint=tmp_path, epochs=20)
-    with pytest.raises(TrainingError, match=r"in epoch \d+\. Lower learning_rate"):
+    with pytest.raises(TrainingError, match=r"in epoch \d+\. Lower learning_rate from the"):
         model.fit(rows())
     for path in tmp_path.glob("checkpoint-*"):
         assert all(torch.isfinite(t).all() for t in read_state(path)[0].values())
