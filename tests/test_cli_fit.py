@@ -94,7 +94,7 @@ def test_a_run_without_a_report_leaves_none_of_an_earlier_model(call, table, tmp
     options = ("--label", "kind", "--epochs", 1, "--out", "run", "-q")
     assert call("fit", "rows.csv", *options)[0] == 0
     assert (tmp_path / "run" / "report.html").is_file()
-    assert call("fit", "rows.csv", *options, "--no-report")[0] == 0
+    assert call("fit", "rows.csv", *options, "--no-report", "--force")[0] == 0
     assert not (tmp_path / "run" / "report.html").exists()
 
 
@@ -265,7 +265,8 @@ def test_tensorboard_gets_the_figures_of_the_history(call, table, tmp_path):
         reason="tensorboard is not installed",
     )
     for _ in range(2):  # the second run replaces the first one's events
-        call("fit", "rows.csv", "--label", "kind", "--epochs", 3, "-q", "--tensorboard")
+        options = ("--label", "kind", "--epochs", 3, "-q", "--tensorboard", "--force")
+        assert call("fit", "rows.csv", *options)[0] == 0
     events = accumulators.EventAccumulator(str(tmp_path / "run" / "tensorboard"))
     events.Reload()
     with (tmp_path / "run" / "history.csv").open() as file:

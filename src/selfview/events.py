@@ -34,10 +34,13 @@ class Events:
                 self._writer.add_scalar(name, value, epoch)
         self._writer.flush()
 
-    def forget(self) -> None:
-        """Remove the events of earlier runs from the folder."""
-        for path in self.folder.glob("events.out.tfevents.*"):
+    @staticmethod
+    def forget(folder: Path) -> None:
+        """Remove the events in the folder, and the folder if nothing else is in it."""
+        for path in folder.glob("events.out.tfevents.*"):
             path.unlink()
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()
 
     def close(self) -> None:
         """Write what is left, and close the file."""

@@ -7,13 +7,18 @@
 | config.json | data, options, parameters and machine of the fit, read by `fit --config` |
 | history.csv | a row an epoch |
 | metrics.json | health, and scores where there are labels |
-| checkpoint/ | only of a run that was interrupted: its state and its config.json |
 | tensorboard/ | with `--tensorboard`: event files |
+| checkpoint/ | only of a run that was interrupted: its state, config.json and tensorboard/ |
+| .whole/ | only if a kill came while a finished run was put in place: all its files |
+
+A run replaces an earlier one whole. Its files are written to `.new/`, which becomes `.whole/` by
+one rename; only then are they copied over the earlier ones. Readers ask `home` where the files are.
 """
 
 import csv
 import io
 import json
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +26,17 @@ from typing import Any
 from selfview.checkpoint import write_bytes
 from selfview.configuration import Config
 from selfview.data import Dataset, Preparation, load_preparation
+from selfview.disk import unwritable
+from selfview.errors import InputError
 from selfview.method import SelfView
+from selfview.storage import FILE as MODEL
+
+NEW, WHOLE = ".new", ".whole"
+EVENTS, REPORT = "tensorboard", "report.html"
+_FILES = (
+    *(MODEL, "preparation.json", "preparation.safetensors", "config.json"),
+    *("metrics.json", "history.csv", EVENTS, REPORT),
+)
 
 
 def save_run(
@@ -30,28 +45,110 @@ def save_run(
     dataset: Dataset,
     *,
     config: Config,
-    scores: Mapping[str, float],
+    scores: Mapping[str, Any],
+    events: Path | None = None,
+    **further: Any,
 ) -> None:
-    """Write all files of a run."""
+    """Write all files of a run, in place of those of an earlier one.
+
+    Parameters
+    ----------
+    folder : Path
+        The run folder, which the caller holds the lock of.
+    model, dataset, config
+        What was fitted, to what, and how.
+    scores : mapping
+        For metrics.json, as is what `further` names.
+    events : Path, optional
+        Folder of TensorBoard's event files, which moves into the run.
+    """
+    put_in_place(folder)
+    new = folder / NEW
+    try:
+        _clear(new)
+        _write_files(new, model, dataset, config)
+        _write_json(new / "metrics.json", _metrics(model, dataset) | {"scores": scores} | further)
+        if events is not None and events.is_dir():
+            events.rename(new / EVENTS)
+        new.rename(folder / WHOLE)  # from here on the folder holds this run
+    except OSError as error:
+        raise unwritable(folder, error) from error
+    finally:
+        _clear(new)
+    put_in_place(folder)
+
+
+def _write_files(folder: Path, model: SelfView, dataset: Dataset, config: Config) -> None:
     model.save(folder)
     if dataset.preparation is not None:
         dataset.preparation.save(folder)
     config.write(folder)
-    metrics = {
+    table = io.StringIO(newline="")
+    writer = csv.DictWriter(table, list(model.history_[0]))
+    writer.writeheader()
+    writer.writerows(model.history_)
+    write_bytes(folder / "history.csv", table.getvalue().encode())
+
+
+def _metrics(model: SelfView, dataset: Dataset) -> dict[str, Any]:
+    return {
         "rows": len(dataset),
         "shape": list(dataset.shape),
         "epsilon": model.epsilon_,
         "epochs": model.epochs_,
         "seconds": model.history_[-1]["seconds"],
         "health": model.health_,
-        "scores": dict(scores),
     }
-    _write_json(folder / "metrics.json", metrics)
-    table = io.StringIO(newline="")
-    writer = csv.DictWriter(table, list(model.history_[0]))
-    writer.writeheader()
-    writer.writerows(model.history_)
-    write_bytes(folder / "history.csv", table.getvalue().encode())
+
+
+def put_in_place(folder: Path) -> None:
+    """Bring a whole run to its place, also one whose process was killed before it could."""
+    whole = folder / WHOLE
+    if not whole.is_dir():
+        return
+    try:
+        for name in _FILES:
+            _replace(whole / name, folder / name)
+        whole.rename(folder / NEW)  # what a kill leaves of it is no run any more
+        _clear(folder / NEW)
+    except OSError as error:
+        raise unwritable(folder, error) from error
+
+
+def _replace(source: Path, target: Path) -> None:
+    """A copy of the file or folder at `target`, or nothing there if there is no source."""
+    if source.is_file():
+        write_bytes(target, source.read_bytes())
+        return
+    _clear(target)
+    if source.is_dir():
+        shutil.copytree(source, target)
+
+
+def _clear(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def home(folder: Path) -> Path:
+    """Where the files of the folder's run are: of one run all, at any moment."""
+    return folder / WHOLE if (folder / WHOLE).is_dir() else folder
+
+
+def finished(folder: Path) -> bool:
+    """Whether the folder holds a run that came to its end, or a model saved from Python."""
+    return (home(folder) / MODEL).is_file()
+
+
+def check_replaceable(folder: Path, *, force: bool) -> None:
+    """Raise InputError if the folder holds a finished run and `force` doesn't give it up."""
+    if finished(folder) and not force:
+        raise InputError(
+            f"{folder} holds a finished run: name another folder with --out, or replace the run "
+            "with --force"
+        )
 
 
 def load_run(folder: Path) -> tuple[SelfView, Preparation]:

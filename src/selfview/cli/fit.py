@@ -53,6 +53,9 @@ def fit(
         _value("Repeat the run of this config.json; other options win over it.", RUN),
     ] = None,
     resume: Annotated[bool, _value("Go on from the run folder's checkpoint.", RUN)] = False,
+    force: Annotated[
+        bool, _value("Replace a finished run in the folder, once the new one is whole.", RUN)
+    ] = False,
     dry_run: Annotated[
         bool, _value("Say what would be done and how long it would take; write nothing.", RUN)
     ] = False,
@@ -191,7 +194,15 @@ def fit(
 
         group = context.with_resource(launched())
         plan: Plan = fitting.plan(
-            data, out, options, parameters, config=config, resume=resume, quiet=quiet, group=group
+            data,
+            out,
+            options,
+            parameters,
+            config=config,
+            resume=resume,
+            quiet=quiet,
+            force=force or dry_run,
+            group=group,
         )
         if dry_run:
             fitting.show(plan)

@@ -12,7 +12,6 @@ from typing import Any
 import typer
 
 from selfview import CollapseWarning, SelfView
-from selfview.cli.report import FILE as REPORT
 from selfview.cli.report import try_report
 from selfview.configuration import FILE, Config, describe, read_config
 from selfview.data import Dataset, read
@@ -25,7 +24,7 @@ from selfview.events import Events
 from selfview.forecast import Forecast, duration, forecast
 from selfview.neighbours import Neighbours
 from selfview.progress import watched
-from selfview.runs import save_run
+from selfview.runs import EVENTS, check_replaceable, finished, save_run
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,10 @@ class Plan:
     def checkpoint(self) -> Path:
         return self.out / "checkpoint"
 
+    @property
+    def events(self) -> Path:
+        return self.checkpoint / EVENTS  # until the run is whole: an earlier one has its own
+
 
 def plan(
     data: str | None,
@@ -53,6 +56,7 @@ def plan(
     config: Path | None,
     resume: bool,
     quiet: bool,
+    force: bool = False,
     group: Group = ALONE,
 ) -> Plan:
     """Read the data and make the model; an earlier run's configuration fills what isn't given."""
@@ -60,6 +64,10 @@ def plan(
         config = out / "checkpoint" / FILE
         if not config.is_file():
             raise InputError(f"{out} holds no interrupted run to resume: name the data")
+    resume = group.restarted() or resume  # a rank that died is started again with the same words
+    # An interrupted fit was told already that it may replace what is there.
+    going_on = resume and (out / "checkpoint" / FILE).is_file()
+    check_replaceable(out, force=force or going_on)
     earlier = Config(data="") if config is None else read_config(config)
     _same_threads(earlier)
     source = data or earlier.data
@@ -77,8 +85,7 @@ def plan(
     here = describe(model, dataset.X, data=source, options=options, command=command)
     if config is not None and group.leads:
         _notes(f"{what}: the result may differ" for what in earlier.differences(here))
-    # A rank that died is started again with the words of the first start.
-    return Plan(model, dataset, here, out, group.restarted() or resume, group)
+    return Plan(model, dataset, here, out, resume, group)
 
 
 def _same_threads(earlier: Config) -> None:
@@ -111,13 +118,11 @@ def run(plan: Plan, *, tensorboard: bool, report: bool) -> None:
 
 
 def _prepare_folder(plan: Plan, tensorboard: bool) -> Events | None:
-    events = Events(plan.out / "tensorboard") if tensorboard else None
+    events = Events(plan.events) if tensorboard else None
     if plan.resume and not list(plan.checkpoint.glob("checkpoint-*.safetensors")):
         _notes([f"there is no checkpoint in {plan.checkpoint}: starting from the beginning"])
     if not plan.resume:
         _forget(plan.checkpoint)
-        if events is not None:
-            events.forget()
     plan.config.write(plan.checkpoint)
     return events
 
@@ -154,9 +159,8 @@ def _write(plan: Plan, report: bool) -> None:
     model, dataset = plan.model, plan.dataset
     Z = model.transform(dataset.X)
     scores = _scores(dataset, Z)
-    save_run(plan.out, model, dataset, config=plan.config, scores=scores)
+    save_run(plan.out, model, dataset, config=plan.config, scores=scores, events=plan.events)
     _forget(plan.checkpoint)
-    (plan.out / REPORT).unlink(missing_ok=True)  # of a model that was here before
     if (plan.out / "export").is_dir():
         _notes([f"{plan.out / 'export'} is of an earlier model: `selfview export` makes it anew"])
     for name, value in scores.items():
@@ -196,6 +200,7 @@ def _forget(folder: Path) -> None:
     """Remove the checkpoints in `folder`, and the folder if nothing else is in it."""
     for path in (*folder.glob("checkpoint-*.safetensors"), folder / Neighbours.FILE, folder / FILE):
         path.unlink(missing_ok=True)
+    Events.forget(folder / EVENTS)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()
 
@@ -215,6 +220,7 @@ def _lines(plan: Plan, found: Forecast) -> dict[str, str]:
     time = "not known" if found.seconds is None else f"about {duration(found.seconds)}"
     memory = "not known" if found.memory is None else f"about {found.memory / 1e6:,.0f} MB"
     each = found.steps // found.epochs
+    there = "; it holds a finished run, which only --force replaces" * finished(plan.out)
     return {
         "data": f"{plan.config.data}",
         "rows": f"{found.rows:,}{labels}",
@@ -224,7 +230,7 @@ def _lines(plan: Plan, found: Forecast) -> dict[str, str]:
         "steps": f"{found.steps:,} ({found.epochs:,} epochs of {each:,})",
         "time": f"{time}, {found.precision} on {found.device}, {_count(found.threads, 'thread')}",
         "memory": f"{memory} at the peak",
-        "output": f"{plan.out} (nothing was written: this is a dry run)",
+        "output": f"{plan.out} (nothing was written: this is a dry run{there})",
     }
 
 
