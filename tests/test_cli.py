@@ -40,7 +40,10 @@ def test_the_demo_writes_model_metrics_and_picture(tmp_path):
         assert words in done.stdout
     assert "epoch 1/1" in done.stderr
     names = {path.name for path in (tmp_path / "demo").iterdir()}
-    assert names == {"model.safetensors", "metrics.json", "embedding.png"}
+    assert names == {
+        *("model.safetensors", "preparation.json", "config.json", "history.csv"),
+        *("metrics.json", "embedding.png"),
+    }
     scores = json.loads((tmp_path / "demo" / "metrics.json").read_text())["scores"]
     assert all(
         0.9 < scores[row]["linear_accuracy"] <= 1 for row in ("raw features (64)", "PCA (10)")

@@ -26,6 +26,7 @@ from typing import Any
 from selfview.checkpoint import write_bytes
 from selfview.configuration import Config
 from selfview.data import Dataset, Preparation, load_preparation
+from selfview.data.given import GivenRows
 from selfview.disk import unwritable
 from selfview.errors import InputError
 from selfview.method import SelfView
@@ -151,9 +152,26 @@ def check_replaceable(folder: Path, *, force: bool) -> None:
         )
 
 
-def load_run(folder: Path) -> tuple[SelfView, Preparation]:
-    """The model of a run folder, and the preparation of its rows."""
-    return SelfView.load(folder), load_preparation(folder)
+def check_spares_runs(path: Path) -> None:
+    """Raise InputError if writing to `path` would replace a file that makes up a finished run."""
+    if path.name in _FILES and path.name != REPORT and finished(path.parent):
+        raise InputError(f"{path} is a file of the run in {path.parent}: name another file")
+
+
+def load_run(folder: Path) -> tuple[SelfView, Preparation | GivenRows]:
+    """The model of a run folder, and what reads rows for it.
+
+    That is the preparation of the fit's rows, or for a model that was saved from Python
+    (`SelfView.save`) a reader of rows as they are.
+    """
+    where = home(folder)
+    model = SelfView.load(where)
+    if (where / "preparation.json").is_file():
+        return model, load_preparation(where)
+    names = tuple(map(str, getattr(model, "feature_names_in_", ())))
+    if names:  # checked as rows are read; rows without names would be warned of
+        del model.feature_names_in_
+    return model, GivenRows(tuple(model.shape_in_), names)
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

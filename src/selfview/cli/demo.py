@@ -1,11 +1,19 @@
 """`selfview demo`: the method on scikit-learn's digits, beside raw features and PCA."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from selfview.errors import InputError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from selfview.data import Dataset
+    from selfview.method import SelfView
+
 EPOCHS = 100  # 800 steps: under a minute and a half on two cores
+ROWS = "scikit-learn's digits"
+PICTURE = "embedding.png"
 
 COLUMNS = {
     "linear_accuracy": "linear",
@@ -16,7 +24,7 @@ COLUMNS = {
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the model, metrics and picture.")] = Path(
+    out: Annotated[Path, typer.Option(help="Run folder to write, with a picture.")] = Path(
         "runs/demo"
     ),
     epochs: Annotated[int, typer.Option(min=1, help="Passes over the 1,797 digits.")] = EPOCHS,
@@ -26,17 +34,16 @@ def demo(
 
     Example: selfview demo --out runs/demo
     """
-    import json
-
-    from sklearn.datasets import load_digits
     from sklearn.decomposition import PCA
-    from sklearn.manifold import TSNE
 
-    from selfview import SelfView, __version__
+    from selfview import SelfView
+    from selfview.data import load_dataset
     from selfview.evaluation import evaluate
-    from selfview.report.scatter import draw_scatter
 
-    X, y = load_digits(return_X_y=True)
+    _check_own(out)
+    digits = load_dataset("digits")
+    X: Any = digits.X
+    y: Any = digits.y
     model = SelfView(n_components=10, epochs=epochs, random_state=seed)
     Z = model.fit_transform(X)
     embeddings = {
@@ -48,22 +55,54 @@ def demo(
         name: evaluate(E, y, measures=["linear", "clustering"], random_state=seed)
         for name, E in embeddings.items()
     }
-    model.save(out)
-    metrics = {
-        "data": "scikit-learn's digits, 1,797 rows of 64",
-        "selfview": __version__,
-        "epochs": epochs,
-        "seed": seed,
-        "seconds": round(model.history_[-1]["seconds"], 1),
-        "health": model.health_,
-        "scores": scores,
-    }
-    (out / "metrics.json").write_text(json.dumps(metrics, indent=2) + "\n")
-    points = TSNE(random_state=seed).fit_transform(Z)
-    title = "scikit-learn's digits: t-SNE of the 10-d embedding, learned without labels"
-    draw_scatter(points, y, out / "embedding.png", title=title)
+    _save(out, model, digits, scores)
     _show(scores)
-    typer.echo(f"Model, metrics.json and embedding.png are in {out}")
+    note = _draw(out, Z, y, seed)
+    typer.echo(f"The run is in {out}: model, metrics.json{note}")
+
+
+def _check_own(out: Path) -> None:
+    """A demo may replace a demo, and nothing else."""
+    from selfview.disk import read_object
+    from selfview.runs import finished, home
+
+    metrics = home(out) / "metrics.json"
+    known = str(read_object(metrics).get("data")) if metrics.is_file() else ""
+    if finished(out) and not known.startswith(ROWS):
+        raise InputError(f"{out} holds a finished run of other rows: name a folder with --out")
+
+
+def _save(out: Path, model: "SelfView", digits: "Dataset", scores: dict[str, Any]) -> None:
+    import shlex
+    import sys
+
+    from selfview.configuration import describe
+    from selfview.disk import locked
+    from selfview.runs import save_run
+
+    command = shlex.join(["selfview", *sys.argv[1:]])
+    config = describe(model, digits.X, data="digits", options={}, command=command)
+    rows = f"{ROWS}, {len(digits):,} rows of {digits.X.shape[1]}"
+    with locked(out):
+        save_run(out, model, digits, config=config, scores=scores, data=rows)
+        (out / PICTURE).unlink(missing_ok=True)  # of an earlier demo
+
+
+def _draw(out: Path, Z: Any, y: Any, seed: int) -> str:
+    """Draw the embedding, and say so; without matplotlib say how to get it."""
+    from sklearn.manifold import TSNE
+
+    from selfview.data.guard import need
+    from selfview.report.scatter import draw_scatter
+
+    try:
+        need("matplotlib", "plots")  # before t-SNE, which takes seconds
+        points = TSNE(random_state=seed).fit_transform(Z)
+        title = "scikit-learn's digits: t-SNE of the 10-d embedding, learned without labels"
+        draw_scatter(points, y, out / PICTURE, title=title)
+    except MissingDependencyError:
+        return "; for a picture of the embedding: pip install 'selfview[plots]'"
+    return f" and {PICTURE}"
 
 
 def _show(scores: dict[str, dict[str, Any]]) -> None:
@@ -72,14 +111,15 @@ def _show(scores: dict[str, dict[str, Any]]) -> None:
 
     table = Table(title="Digits, in percent: linear probe on a held-out fifth, k-means on all")
     table.add_column("features")
-    best = {key: max(row[key] for row in scores.values()) for key in COLUMNS}
+    best = {key: _percent(max(row[key] for row in scores.values())) for key in COLUMNS}
     for heading in COLUMNS.values():
         table.add_column(heading, justify="right")
     for name, row in scores.items():
-        cells = (f"{100 * row[key]:.1f}" for key in COLUMNS)
-        marked = (
-            f"[bold]{cell}[/bold]" if row[key] == best[key] else cell
-            for key, cell in zip(COLUMNS, cells, strict=True)
-        )
+        cells = {key: _percent(row[key]) for key in COLUMNS}
+        marked = (f"[bold]{c}[/bold]" if c == best[key] else c for key, c in cells.items())
         table.add_row(name, *marked)
     Console().print(table)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}"

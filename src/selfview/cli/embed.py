@@ -7,16 +7,23 @@ import typer
 
 from selfview.cli import complete
 from selfview.cli.options import check_output, given, write_embedding
+from selfview.errors import InputError
 
 if TYPE_CHECKING:
     from selfview.data import Dataset
     from selfview.distributed import Group
     from selfview.method import SelfView
 
+DEFAULT = Path("embedding.npy")
+
 
 def embed(
     run: Annotated[
-        Path, typer.Argument(help="Run folder of `selfview fit`.", autocompletion=complete.paths)
+        Path,
+        typer.Argument(
+            help="Run folder of `selfview fit`, or of `SelfView.save`.",
+            autocompletion=complete.paths,
+        ),
     ],
     data: Annotated[
         str,
@@ -24,9 +31,11 @@ def embed(
             help="Files of the kind that was fitted, or a dataset.", autocompletion=complete.data
         ),
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help=".npy, .csv or .parquet.")] = Path(
-        "embedding.npy"
-    ),
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help=".npy, .csv or .parquet; embedding.npy if not given."),
+    ] = None,
+    label: Annotated[str | None, typer.Option(help="Column of labels, left aside.")] = None,
     id: Annotated[str | None, typer.Option(help="Column of row names.")] = None,
     array: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
     skip_bad: Annotated[bool, typer.Option(help="Leave out rows that can't be read.")] = False,
@@ -35,13 +44,14 @@ def embed(
 
     Example: selfview embed run new.csv --out z.parquet
     """
-    check_output(out)
+    out = _output(out, data)
     from selfview.distributed import launched  # after the cheap check: it takes seconds
-    from selfview.runs import load_run
+    from selfview.runs import check_spares_runs, load_run
 
+    check_spares_runs(out)
     with launched() as group:
         model, preparation = load_run(run)
-        options = given(id=id, array=array, skip_bad=skip_bad or None)
+        options = given(label=label, id=id, array=array, skip_bad=skip_bad or None)
         dataset = group.by_turns(lambda: preparation.read(data, **options))
         if group.size == 1:
             write_embedding(out, model.transform(dataset.X), dataset.ids)
@@ -51,6 +61,18 @@ def embed(
         return
     rows = f"{len(dataset):,} row{'s' * (len(dataset) != 1)}"
     typer.echo(f"{rows} embedded in {model.embedding_dim_} dimensions: {out}")
+
+
+def _output(out: Path | None, data: str) -> Path:
+    """Where the embedding goes: never to where the rows are, nor unasked to one made before."""
+    path = check_output(out or DEFAULT)
+    if path.exists() and Path(data).exists() and path.samefile(data):
+        raise InputError(f"{path} holds the rows themselves: name another file with --out")
+    if out is None and path.exists():
+        raise InputError(
+            f"{path} is there already: name a file with --out, or the same one to replace it"
+        )
+    return path
 
 
 def _write_together(out: Path, model: "SelfView", dataset: "Dataset", group: "Group") -> None:

@@ -33,15 +33,20 @@ def export(
     """
     if format not in FORMATS:
         raise typer.BadParameter(f"one of {', '.join(FORMATS)}", param_hint="--format")
-    from selfview.data import load_preparation
+    from selfview.data import Preparation
+    from selfview.errors import InputError
     from selfview.exports import SUFFIXES, TOLERANCE
     from selfview.exports import export as write
-    from selfview.method import SelfView
+    from selfview.runs import check_spares_runs, finished, load_run
 
-    model = SelfView.load(run)
-    known = (run / "preparation.json").is_file()
-    preparation = load_preparation(run) if known else None
+    model, rows_of = load_run(run)
+    preparation = rows_of if isinstance(rows_of, Preparation) else None
     path = out or run / "export" / f"encoder{SUFFIXES[format]}"
+    check_spares_runs(path)
+    if finished(path.parent) and path.parent.resolve() != run.resolve():
+        raise InputError(  # whose preparation would be replaced
+            f"{path.parent} holds another finished run: name a file in another folder"
+        )
     description = write(model, path, format, preparation=preparation)
     difference = description["largest_difference"]
     if difference is None:
@@ -51,5 +56,5 @@ def export(
     typer.echo(f"{path}: {checked}")
     rows = " x ".join(map(str, description["input"]["shape"][1:]))
     typer.echo(f"in: float32 rows of {rows}; out: {model.embedding_dim_} numbers a row")
-    if not known:
+    if preparation is None:
         typer.echo("no preparation in the run: the rows are the caller's own")

@@ -10,13 +10,16 @@ from selfview.cli.options import given
 if TYPE_CHECKING:
     from selfview.data import Dataset
     from selfview.method import SelfView
+    from selfview.report.facts import Records
 
 FILE = "report.html"
 _ROW_OPTIONS = ("array", "label", "id", "labels_from_name", "skip_bad")
 
 
 def report(
-    run: Annotated[Path, typer.Argument(help="Run folder of `selfview fit`.")],
+    run: Annotated[
+        Path, typer.Argument(help="Run folder of `selfview fit`, or of `SelfView.save`.")
+    ],
     data: Annotated[
         str | None,
         typer.Argument(help="Rows to show; those of the fit by default."),
@@ -43,14 +46,20 @@ def report(
     Example: selfview report run --layout pca
     """
     from selfview.errors import InputError
-    from selfview.report.facts import mapping, read_records
+    from selfview.report.facts import mapping
     from selfview.report.plane import LAYOUTS
-    from selfview.runs import load_run
+    from selfview.runs import check_spares_runs, load_run
 
     if layout not in LAYOUTS:
         raise InputError(f"--layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
-    config = read_records(run).config
     model, preparation = load_run(run)
+    check_spares_runs(out or run / FILE)
+    config = records_of(run, model).config
+    if data is None and "data" not in config:
+        raise InputError(
+            f"{run} doesn't say which rows it was fitted on, as it was saved from Python: give "
+            f"them as `selfview report {run} DATA`"
+        )
     options = given(
         label=label,
         id=id,
@@ -61,7 +70,7 @@ def report(
     if data is None:
         fitted = mapping(config.get("options"))
         options = {key: fitted[key] for key in _ROW_OPTIONS if key in fitted} | options
-    source = str(config.get("data", "")) if data is None else data
+    source = str(config["data"]) if data is None else data
     try:
         dataset = preparation.read(source, **options)
     except InputError as error:
@@ -70,6 +79,31 @@ def report(
     Z = model.transform(dataset.X)
     path = write_report(run, model, dataset, Z, out=out, **given(layout=layout, clusters=clusters))
     typer.echo(f"report of {len(dataset):,} rows: {path}")
+
+
+def records_of(folder: Path, model: "SelfView") -> "Records":
+    """What is known about the fit: from the run's files, or from a model saved from Python."""
+    from selfview import __version__
+    from selfview.report.facts import Records, read_records
+    from selfview.runs import home
+    from selfview.storage import plain_parameters
+
+    where = home(folder)
+    if (where / "config.json").is_file():
+        return read_records(where)
+    config = {
+        "command": f"{' '.join(repr(model).split())}.fit(X)",
+        "parameters": plain_parameters(model),
+        "selfview": __version__,
+    }
+    metrics = {
+        "epochs": model.epochs_,
+        "seconds": model.history_[-1]["seconds"],
+        "epsilon": model.epsilon_,
+        "health": model.health_,
+    }
+    history = {name: [row[name] for row in model.history_] for name in model.history_[0]}
+    return Records(config, metrics, history)
 
 
 def write_report(
@@ -96,8 +130,9 @@ def write_report(
         ]
     )
     path = out or folder / FILE
+    records = records_of(folder, model)
     unit = model.scale_ if isinstance(model.scale_, np.ndarray) else None
-    html = report_of(folder, dataset, Z, prototypes, unit=unit, **options)
+    html = report_of(folder, dataset, Z, prototypes, records=records, unit=unit, **options)
     write_bytes(path, html.encode("utf-8", "replace"))
     return path
 

@@ -44,7 +44,7 @@ def fit_array(path: Path, options: Options) -> Dataset:
     return read_array_file(path, options)
 
 
-def read_array_file(path: Path, options: Options) -> Dataset:
+def read_array_file(path: Path, options: Options, *, as_they_are: bool = False) -> Dataset:
     """Rows of an array file, with ``label`` and ``id`` from arrays of that name in an .npz."""
     suffix = path.suffix.lower()
     if suffix != ".npz":
@@ -53,7 +53,7 @@ def read_array_file(path: Path, options: Options) -> Dataset:
             rows = blockwise(rows, "by-row", rows.dtype, np.asarray)  # stored column by column
         if options.array or options.label or options.id:
             raise InputError(f"{path} has no named arrays: array, label and id need an .npz file")
-        return dataset_of_array(path, rows, options)
+        return dataset_of_array(path, rows, options, as_they_are=as_they_are)
     path = regular_file(path)
     named = npz_names(path)
     rows = read_npz(path, options.array, reserved=(options.label, options.id))
@@ -69,32 +69,48 @@ def read_array_file(path: Path, options: Options) -> Dataset:
                 raise InputError(
                     f"{path}: {name!r} has shape {sides[option].shape}, not a value a row"
                 )
-    return dataset_of_array(path, rows, options, sides.get("label"), sides.get("id"))
+    labels, ids = sides.get("label"), sides.get("id")
+    return dataset_of_array(path, rows, options, labels, ids, as_they_are=as_they_are)
 
 
 def dataset_of_array(
-    path: Path, rows: Rows, options: Options, labels: Array | None = None, ids: Array | None = None
+    path: Path,
+    rows: Rows,
+    options: Options,
+    labels: Array | None = None,
+    ids: Array | None = None,
+    *,
+    as_they_are: bool = False,
 ) -> Dataset:
-    """A `Dataset` of rows as they are; images get their channel axis and bytes are scaled."""
+    """A `Dataset` of an array's rows.
+
+    Images get their channel axis and bytes are scaled, unless rows are taken as they are.
+    """
     from selfview.data.images import ImagePreparation, as_images
 
-    if rows.ndim not in (2, 3, 4):
+    if rows.ndim not in (2, 3, 4) and not (as_they_are and rows.ndim > 1):
         raise InputError(f"{path} has {rows.ndim} axes; rows need 2, images 3 or 4")
     if 0 in rows.shape:
         raise InputError(f"{path} is empty: its shape is {rows.shape}")
-    if rows.ndim == 4 and rows.dtype == np.uint8 and rows.shape[3] <= 4 < rows.shape[1]:
+    pictures = rows.ndim > 2 and not as_they_are
+    if (
+        pictures
+        and rows.ndim == 4
+        and rows.dtype == np.uint8
+        and rows.shape[3] <= 4 < rows.shape[1]
+    ):
         raise InputError(
             f"{path} has images of shape {tuple(rows.shape[1:])}, colours last; save them as "
             "(n, colours, height, width) with .transpose(0, 3, 1, 2)"
         )
-    rows = as_images(rows) if rows.ndim > 2 else rows
+    rows = as_images(rows) if pictures else rows
     if not _on_disk(rows):
         with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite, a bad row
             rows = rows.astype(np.float32, copy=False)
     rows, kept, bad, messages = _finite(path, rows, options.skip_bad)
     shape = tuple(int(d) for d in rows.shape[1:])
     preparation: Preparation = (
-        ImagePreparation(*shape) if len(shape) == 3 else ArrayPreparation(shape)
+        ImagePreparation(*shape) if pictures and len(shape) == 3 else ArrayPreparation(shape)
     )
     y, classes = (
         (None, ()) if labels is None else read_labels(list(map(as_text, labels[kept].tolist())))

@@ -87,7 +87,7 @@ class Preparation(ABC):
         """
         from selfview.data import arrays, folders, named
 
-        chosen = _row_options(options)
+        chosen = row_options(options)
         if str(source) in named.DATASETS and not Path(source).exists():
             dataset = named.load_dataset(str(source))
             if dataset.preparation is None or not self.same_as(dataset.preparation):
@@ -236,7 +236,8 @@ def _tuples(value: Any) -> Any:
 _ROW_OPTIONS = frozenset({"array", "label", "id", "labels_from_name", "skip_bad"})
 
 
-def _row_options(options: dict[str, Any]) -> Options:
+def row_options(options: dict[str, Any]) -> Options:
+    """The options that say which rows and labels are read, but not how rows are made."""
     wrong = sorted(set(options) - _ROW_OPTIONS)
     if wrong:
         raise InputError(

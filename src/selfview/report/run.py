@@ -28,6 +28,7 @@ def report_of(
     Z: NDArray[Any],
     prototypes: NDArray[Any],
     *,
+    records: facts.Records | None = None,
     unit: NDArray[Any] | None = None,
     layout: str = "auto",
     clusters: int | None = None,
@@ -38,13 +39,16 @@ def report_of(
     Parameters
     ----------
     folder : Path
-        The run folder, of which config.json, metrics.json and history.csv are read.
+        The run folder.
     dataset : Dataset
         The rows, with all that is known about them.
     Z : ndarray (n, dim)
         Their embedding.
     prototypes : ndarray (n,) of int
         The likeliest prototype of each row.
+    records : Records, optional
+        What is known about the fit; config.json, metrics.json and history.csv of the folder by
+        default.
     unit : ndarray (n_features,), optional
         What the model divides each column by, if columns are of unlike units.
     layout : {"auto", "tsne", "pca"}
@@ -58,7 +62,7 @@ def report_of(
     str
         HTML.
     """
-    records = facts.read_records(folder)
+    records = records or facts.read_records(folder)
     n = len(dataset)
     if not (len(Z) == len(prototypes) == n):
         raise InputError(f"{n} rows need as many embeddings and prototypes, got {len(Z)} and "

@@ -1,0 +1,156 @@
+"""Models that did not come from `selfview fit`: those of `selfview demo` and of `SelfView.save`."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from selfview import SelfView
+from selfview.cli import main
+
+pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, tmp_path):
+    """Run the command line in this process; gives (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["selfview", *map(str, args)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return end.value.code or 0, out, err
+
+    return run
+
+
+def saved(X, folder="m"):
+    """A model that a program fitted to `X` and saved."""
+    model = SelfView(2, epochs=2, random_state=0, verbose=0).fit(X)
+    model.save(folder)
+    return model
+
+
+@pytest.fixture
+def X(rng):
+    return rng.normal(size=(40, 3)).astype(np.float32)
+
+
+def test_a_saved_model_embeds_arrays_and_tables_as_they_are(call, X):
+    expected = saved(X).transform(X)
+    np.save("x.npy", X)
+    np.savetxt("x.csv", X, delimiter=",", fmt="%.9g")
+    pd.DataFrame(X, columns=["a", "b", "c"]).assign(name="n").to_csv("named.csv", index=False)
+    for more in (["x.npy"], ["x.csv"], ["named.csv", "--id", "name"]):
+        code, _, err = call("embed", "m", *more, "--out", "z.npy")
+        assert code == 0, err
+        np.testing.assert_allclose(np.load("z.npy"), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_model_of_a_data_frame_finds_its_columns_by_name(call, X):
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    expected = saved(frame).transform(frame)
+    frame[["c", "a", "b"]].assign(kind="k").to_csv("x.csv", index=False)
+    code, _, err = call("embed", "m", "x.csv", "--label", "kind", "--out", "z.npy")
+    assert code == 0, err
+    np.testing.assert_allclose(np.load("z.npy"), expected, rtol=1e-5, atol=1e-6)
+    code, _, err = call("embed", "m", "x.csv", "--out", "z.npy")
+    assert code == 1
+    assert "unknown columns 'kind'" in err
+
+
+def test_bytes_are_not_scaled_for_a_model_that_saw_them_as_they_are(call, rng):
+    pictures = rng.integers(0, 256, size=(20, 8, 8), dtype=np.uint8)
+    expected = saved(pictures).transform(pictures)
+    np.save("pictures.npy", pictures)
+    assert call("embed", "m", "pictures.npy", "--out", "z.npy")[0] == 0
+    np.testing.assert_allclose(np.load("z.npy"), expected, rtol=1e-5, atol=1e-6)
+
+
+def test_rows_of_another_shape_or_kind_are_refused_in_one_line(call, X):
+    saved(X)
+    np.save("wide.npy", np.ones((5, 4)))
+    Path("words.csv").write_text("a,b,c\n1,2,x\n3,4,y\n")
+    Path("texts.jsonl").write_text('{"text": "one fish"}\n')
+    for name, words in (
+        ("wide.npy", "rows of shape (4,), this model needs (3,)"),
+        ("words.csv", "column 'c' holds no numbers"),
+        ("texts.jsonl", "give the rows themselves, as .npy"),
+        ("digits", "rows of shape (64,), this model needs (3,)"),
+    ):
+        code, _, err = call("embed", "m", name, "--out", "z.npy")
+        assert code == 1
+        assert words in err
+        assert len(err.strip().splitlines()) == 1
+        assert not Path("z.npy").exists()
+
+
+def test_a_saved_model_is_reported_on_rows_that_are_given(call, X):
+    saved(X)
+    code, _, err = call("report", "m")
+    assert code == 1
+    assert "selfview report m DATA" in err
+    np.save("x.npy", X)
+    code, out, err = call("report", "m", "x.npy", "--layout", "pca")
+    assert code == 0, err
+    assert "report of 40 rows" in out
+    page = Path("m/report.html").read_text()
+    assert "SelfView(epochs=2, n_components=2, random_state=0" in page
+    assert "2 epochs in" in page
+
+
+def test_the_demo_is_a_run_like_others(call):
+    assert call("demo", "--epochs", 1, "--out", "demo")[0] == 0
+    code, out, err = call("report", "demo", "--layout", "pca")
+    assert code == 0, err
+    assert "report of 1,797 rows" in out
+    assert call("embed", "demo", "digits", "--out", "z.npy")[0] == 0
+    assert np.load("z.npy").shape == (1797, 10)
+
+
+def test_a_demo_replaces_a_demo_and_nothing_else(call, X, monkeypatch):
+    saved(X, "mine")
+    before = Path("mine/model.safetensors").read_bytes()
+    code, _, err = call("demo", "--epochs", 1, "--out", "mine")
+    assert code == 1
+    assert "mine holds a finished run of other rows" in err
+    assert Path("mine/model.safetensors").read_bytes() == before
+    for seed in (0, 1):
+        assert call("demo", "--epochs", 1, "--seed", seed)[0] == 0
+    assert SelfView.load("runs/demo").random_state == 1
+
+
+def test_the_demo_without_matplotlib_ends_with_its_table_and_a_note(call, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    code, out, err = call("demo", "--epochs", 1, "--out", "demo")
+    assert code == 0, err
+    assert "k-means ACC" in out
+    assert "pip install 'selfview[plots]'" in out
+    assert not Path("demo/embedding.png").exists()
+
+
+def test_an_embedding_replaces_neither_its_rows_nor_one_that_was_made_before(call, X):
+    saved(X)
+    np.save("x.npy", X)
+    assert call("embed", "m", "x.npy", "--out", "x.npy")[0] == 1
+    np.testing.assert_array_equal(np.load("x.npy"), X)
+    assert call("embed", "m", "x.npy")[0] == 0
+    code, _, err = call("embed", "m", "x.npy")
+    assert code == 1
+    assert "embedding.npy is there already" in err
+    assert call("embed", "m", "x.npy", "--out", "embedding.npy")[0] == 0
+
+
+def test_no_output_takes_the_place_of_a_file_of_a_run(call, X):
+    saved(X)
+    saved(X, "other")
+    before = Path("m/model.safetensors").read_bytes()
+    for out in ("m/model.safetensors", "other/encoder.safetensors"):
+        code, _, err = call("export", "m", "--format", "safetensors", "--out", out)
+        assert code == 1
+        assert "name" in err
+    assert Path("m/model.safetensors").read_bytes() == before
