@@ -101,3 +101,34 @@ def test_a_recording_of_fsdd_gives_its_row_of_the_dataset(real: Path, tmp_path: 
     assert new.y is not None
     assert fsdd.y is not None
     np.testing.assert_array_equal(new.y, fsdd.y[rows])
+
+
+@pytest.mark.parametrize(("suffix", "near"), [("flac", 1e-6), ("ogg", 0.05), ("mp3", 0.08)])
+def test_other_kinds_of_recordings_give_the_rows_of_a_wav(
+    tmp_path: Path, suffix: str, near: float
+) -> None:
+    (tmp_path / "fitted").mkdir()
+    sounds = [(32767 * chirp(8000, 0.5 + 0.02 * i)).astype(np.int16) for i in range(10)]
+    for i, sound in enumerate(sounds):
+        soundfile.write(tmp_path / "fitted" / f"{i}.wav", sound, 8000)
+    other = tmp_path / "fitted" / f"z.{suffix.upper()}"
+    soundfile.write(other, sounds[9], 8000, format=suffix)
+    fitted = read(tmp_path / "fitted")
+    X = np.asarray(fitted.X)
+    assert X.shape[0] == 11
+    assert fitted.messages == ()
+    distances = np.abs(X[10] - X[:10]).mean(axis=1)
+    assert distances.argmin() == 9
+    assert distances.min() < near
+    assert fitted.preparation is not None
+    np.testing.assert_array_equal(fitted.preparation.read(other).X[0], X[10])
+    np.testing.assert_array_equal(read(other).X[0], X[10])
+
+
+@pytest.mark.parametrize("suffix", ["flac", "ogg", "mp3"])
+def test_a_recording_that_is_none_is_named(tmp_path: Path, suffix: str) -> None:
+    samples.write_wav(tmp_path / "good.wav")
+    (tmp_path / f"bad.{suffix}").write_bytes(b"no sound at all " * 20)
+    with pytest.raises(FileFormatError, match=rf"bad\.{suffix}"):
+        read(tmp_path)
+    assert read(tmp_path, skip_bad=True).X.shape[0] == 1

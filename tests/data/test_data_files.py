@@ -240,10 +240,44 @@ def test_idx_is_read_packed_or_not(tmp_path: Path) -> None:
     assert read(path).X.shape == (5, 1, 7, 6)
 
 
-def test_a_folder_of_two_kinds_is_refused(tmp_path: Path) -> None:
+def test_other_files_in_a_folder_are_named_and_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for i in range(3):
+        samples.write_image(tmp_path / f"{i}.png")
+    before = read(tmp_path)
+    assert before.messages == ()
+    (tmp_path / "notes.txt").write_text("taken in spring")
+    (tmp_path / ".hidden").write_text("")
+    found = read(tmp_path)
+    np.testing.assert_array_equal(found.X, before.X)
+    said = f"{tmp_path}: left out 1 file of other kinds: notes.txt"
+    assert found.messages == (said,)
+    assert [record.getMessage() for record in caplog.records] == [said]
+    assert before.preparation is not None
+    assert before.preparation.read(tmp_path).messages == (said,)
+    for name in ("0.txt", "a.pdf", "b.csv", "c.tif"):
+        (tmp_path / name).write_text("one fish")
+    assert read(tmp_path).messages == (
+        f"{tmp_path}: left out 5 files of other kinds: 0.txt, a.pdf, b.csv and 2 more",
+    )
+
+
+def test_the_kind_of_most_files_is_read_and_pictures_come_before_captions(tmp_path: Path) -> None:
+    for i in range(2):
+        samples.write_image(tmp_path / f"{i}.png")
+        (tmp_path / f"{i}.txt").write_text(f"fish number {i}")
+    assert read(tmp_path).X.shape == (2, 3, 7, 9)
+    (tmp_path / "more.txt").write_text("red fish")
+    found = read(tmp_path)
+    assert list(found.ids) == ["0.txt", "1.txt", "more.txt"]
+    assert found.messages[0].endswith("left out 2 files of other kinds: 0.png, 1.png")
+
+
+def test_as_many_recordings_as_pictures_are_refused(tmp_path: Path) -> None:
     samples.write_image(tmp_path / "a.png")
     samples.write_wav(tmp_path / "a.wav")
-    with pytest.raises(InputError, match=r"several kinds \(1 .png, 1 .wav\)"):
+    with pytest.raises(InputError, match=r"as many recordings as pictures \(1 each\)"):
         read(tmp_path)
 
 

@@ -137,8 +137,6 @@ def _labelled(
     if labels is not None and not own_file:
         options = {**options, "label": labels}
     dataset = read(data, **options)
-    for message in (*dataset.messages, *(f"left out {row}" for row in dataset.skipped)):
-        typer.echo(f"selfview: {message}", err=True)
     y, names = labels_of_file(Path(str(labels))) if own_file else (dataset.y, dataset.classes)
     if y is None:
         raise InputError(

@@ -22,7 +22,7 @@ from selfview.data.guard import check_allocation, need, reading, regular_file
 from selfview.data.preparation import Options, Preparation
 from selfview.errors import FileFormatError
 
-SUFFIXES = (".wav",)
+SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
 _INT16 = 32768.0
 _MAX_RATE = 1_000_000
 _MAX_VALUES = 10_000_000  # of a spectrogram
@@ -37,7 +37,7 @@ class AudioPreparation(Preparation):
     frame_length: int = 94
 
     kind: ClassVar[str] = "audio"
-    suffixes: ClassVar[str] = ".wav files or a folder of them"
+    suffixes: ClassVar[str] = ".wav, .flac, .ogg or .mp3 files, or a folder of them"
 
     @property
     def bins(self) -> int:
@@ -97,12 +97,12 @@ def resample(signal: NDArray[np.floating[Any]], rate: int, to: int) -> NDArray[n
 
 
 def read_wav(source: str | os.PathLike[str] | io.BytesIO) -> tuple[NDArray[np.float64], int]:
-    """Mono signal in units of 16-bit samples, and its rate; 8 to 32 bit and float files."""
+    """Mono signal in units of 16-bit samples, and its rate, of any file that soundfile reads."""
     soundfile = need("soundfile")
     if not isinstance(source, io.BytesIO):
         source = regular_file(source)
     name = "the recording" if isinstance(source, io.BytesIO) else str(source)
-    with reading(name, "a .wav file"), soundfile.SoundFile(source) as sound:
+    with reading(name, "a recording"), soundfile.SoundFile(source) as sound:
         if not 0 < sound.samplerate <= _MAX_RATE:
             raise FileFormatError(f"{name} declares a rate of {sound.samplerate} Hz")
         check_allocation(name, sound.frames * (sound.channels + 1) * 8)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data.dataset import Array, Dataset
-from selfview.data.guard import check_allocation, settle_bad_rows
+from selfview.data.guard import check_allocation, settle_bad_rows, tell
 from selfview.data.labels import encode_labels
 from selfview.data.preparation import Options
 from selfview.errors import FileFormatError, InputError
@@ -32,24 +32,39 @@ def existing(source: str | os.PathLike[str]) -> Path:
     return path
 
 
-def find_files(path: Path, suffixes: Sequence[str]) -> list[Path]:
-    """The file itself, or all files of these suffixes under the folder, sorted by path.
+def files_under(path: Path) -> list[Path]:
+    """All files under the folder, sorted by path.
 
     Hidden files and folders are passed over; links to folders aren't followed.
     """
-    if not path.is_dir():
-        return [path]
     found: list[Path] = []
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(f for f in folders if not f.startswith("."))
-        found += [
-            Path(folder, name)
-            for name in names
-            if not name.startswith(".") and name.lower().endswith(tuple(suffixes))
-        ]
+        found += [Path(folder, name) for name in names if not name.startswith(".")]
+    return sorted(found, key=lambda file: file.relative_to(path).parts)
+
+
+def find_files(path: Path, suffixes: Sequence[str]) -> list[Path]:
+    """The file itself, or all files of these suffixes under the folder, sorted by path."""
+    if not path.is_dir():
+        return [path]
+    found = [file for file in files_under(path) if file.suffix.lower() in suffixes]
     if not found:
         raise InputError(f"{path} holds no {' or '.join(suffixes)} files")
-    return sorted(found, key=lambda file: file.relative_to(path).parts)
+    return found
+
+
+def left_out(path: Path, files: Sequence[Path]) -> tuple[str, ...]:
+    """The message that names the folder's other files, if there are any."""
+    if not path.is_dir():
+        return ()
+    taken = set(files)
+    others = names_of(path, [file for file in files_under(path) if file not in taken])
+    if not others:
+        return ()
+    count = f"{len(others):,} file{'s' * (len(others) > 1)} of other kinds"
+    more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
+    return (tell(f"{path}: left out {count}: {', '.join(others[:3])}{more}"),)
 
 
 def names_of(path: Path, files: Sequence[Path]) -> list[str]:
@@ -106,7 +121,7 @@ def dataset_of_files(
             bad.append(str(error))
         else:
             kept.append(file)
-    messages += settle_bad_rows(path, bad, len(files), options.skip_bad)
+    messages += settle_bad_rows(path, bad, len(files), options.skip_bad) + left_out(path, files)
     names = names_of(path, kept)
     y, classes = labels_of(names, options.labels_from_name)
     return Dataset(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from selfview.data import arrays, audio, images, imzml, tables, texts
 from selfview.data.dataset import Dataset
+from selfview.data.folders import files_under
 from selfview.data.preparation import Options, Preparation
 from selfview.errors import InputError
 
@@ -32,10 +33,8 @@ READERS: dict[str, Reader] = {
     ".parquet": tables.fit_table,
     ".jsonl": texts.fit_text,
     ".txt": texts.fit_text,
-    ".wav": audio.fit_audio,
-    ".png": images.fit_images,
-    ".jpg": images.fit_images,
-    ".jpeg": images.fit_images,
+    **dict.fromkeys(audio.SUFFIXES, audio.fit_audio),
+    **dict.fromkeys(images.SUFFIXES, images.fit_images),
     ".imzml": imzml.fit_imzml,
     ".gz": images.fit_idx,
 }
@@ -48,15 +47,15 @@ _MEANT: dict[str, frozenset[str]] = {
     ".parquet": frozenset({"label", "id"}),
     ".jsonl": frozenset({"label", "id", "text", "vocabulary", "min_words"}),
     ".txt": frozenset({"labels_from_name", "vocabulary", "min_words"}),
-    ".wav": frozenset({"labels_from_name"}),
-    ".png": frozenset({"labels_from_name", "image_size"}),
-    ".jpg": frozenset({"labels_from_name", "image_size"}),
-    ".jpeg": frozenset({"labels_from_name", "image_size"}),
+    **dict.fromkeys(audio.SUFFIXES, frozenset({"labels_from_name"})),
+    **dict.fromkeys(images.SUFFIXES, frozenset({"labels_from_name", "image_size"})),
     ".imzml": frozenset({"mz_range", "bins"}),
 }
 
 _IDX_NAME = re.compile(r"(-|\.)idx\d?(-u?byte)?(\.gz)?$|ubyte(\.gz)?$", re.IGNORECASE)
-_FOLDER_KINDS = (".wav", ".txt", ".png", ".jpg", ".jpeg")
+# What a folder may hold, and the suffix that stands for it. Texts come last: of as many notes or
+# captions as pictures, the pictures are meant.
+_FOLDER_KINDS = {".wav": audio.SUFFIXES, ".png": images.SUFFIXES, ".txt": texts.SUFFIXES}
 
 
 def is_idx(path: Path) -> bool:
@@ -83,17 +82,18 @@ def read_path(path: Path, options: Options) -> Dataset:
 
 
 def _suffix_of_folder(path: Path) -> str:
-    counts: dict[str, int] = {}
-    for file in path.rglob("*"):
-        suffix = file.suffix.lower()
-        if suffix in _FOLDER_KINDS and not file.name.startswith("."):
-            family = ".png" if suffix in images.SUFFIXES else suffix
-            counts[family] = counts.get(family, 0) + 1
-    if not counts:
-        raise InputError(f"{path} holds no .wav, .txt, .png or .jpg files")
-    if len(counts) > 1:
-        kinds = ", ".join(f"{n} {suffix}" for suffix, n in sorted(counts.items()))
+    """The kind that most of the folder's files are of."""
+    found = [file.suffix.lower() for file in files_under(path)]
+    counts = {
+        kind: sum(suffix in suffixes for suffix in found)
+        for kind, suffixes in _FOLDER_KINDS.items()
+    }
+    most = max(counts.values())
+    if most == 0:
+        known = ", ".join(suffix for kinds in _FOLDER_KINDS.values() for suffix in kinds)
+        raise InputError(f"{path} holds no {known} files")
+    if counts[".wav"] == counts[".png"] == most:
         raise InputError(
-            f"{path} holds files of several kinds ({kinds}); give a folder of one kind"
+            f"{path} holds as many recordings as pictures ({most} each); give a folder of one kind"
         )
-    return next(iter(counts))
+    return next(kind for kind, count in counts.items() if count == most)

@@ -34,8 +34,9 @@ def read(
     ----------
     source : str or path
         A dataset's name (unless a file of that name exists), or a path: .npy, .npz, .mtx, .csv,
-        .tsv, .parquet, .jsonl, .txt, .wav, .png, .jpg, .imzML, IDX (.gz), or a folder of .txt, .wav
-        or image files.
+        .tsv, .parquet, .jsonl, .txt, .wav, .flac, .ogg, .mp3, .png, .jpg, .imzML, IDX (.gz), or a
+        folder of recordings, images or .txt files. Of a folder the kind that most of its files are
+        of is read, and a message names the others.
     array : str, optional
         Which array of an .npz file holds the rows; ``X`` or the only one by default.
     label, id : str or int, optional

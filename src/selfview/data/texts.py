@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from selfview.data.dataset import Array, Dataset
-from selfview.data.folders import find_files, labels_of, names_of
+from selfview.data.folders import find_files, labels_of, left_out, names_of
 from selfview.data.guard import reading, regular_file, settle_bad_rows, tell
 from selfview.data.labels import read_labels
 from selfview.data.newsgroups import looks_like_post, strip_post
@@ -180,7 +180,7 @@ def _read_texts(path: Path, options: Options, usual_id: str | None = None) -> _T
             bad.append(str(error))
         else:
             kept.append(file)
-    messages = settle_bad_rows(path, bad, len(files), options.skip_bad)
+    messages = settle_bad_rows(path, bad, len(files), options.skip_bad) + left_out(path, files)
     names = names_of(path, kept)
     y, classes = labels_of(names, options.labels_from_name)
     labels = None if y is None else [classes[i] for i in y]
