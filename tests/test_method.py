@@ -7,6 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 import scipy.spatial
@@ -542,6 +543,18 @@ def test_names_of_a_data_frame_are_kept_and_checked(blobs):
     assert model.get_feature_names_out().tolist() == ["selfview0", "selfview1", "selfview2"]
     out = model.set_output(transform="pandas").transform(frame)
     assert list(out.columns) == ["selfview0", "selfview1", "selfview2"]
+
+
+def test_a_polars_frame_is_fitted_as_its_numbers_are(blobs):
+    X, _ = blobs
+    frame = pl.DataFrame(X, schema=[f"gene {i}" for i in range(12)])
+    model = small().fit(frame)
+    assert same_weights(model, small().fit(X))
+    assert list(model.feature_names_in_) == frame.columns
+    with pytest.raises(ValueError, match="feature names"):
+        model.transform(frame.rename({"gene 0": "gene X"}))
+    out = model.set_output(transform="polars").transform(frame)
+    assert out.columns == ["selfview0", "selfview1", "selfview2"]
 
 
 def test_pipeline_and_grid_search(blobs):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 import torch
@@ -47,6 +48,8 @@ KINDS = {
     "half tensor": lambda X, _: torch.tensor(X, dtype=torch.bfloat16),
     "sparse tensor": lambda X, _: torch.tensor(X).to_sparse(),
     "data frame": lambda X, _: pd.DataFrame(X),
+    "polars frame": lambda X, _: pl.DataFrame(X),
+    "Arrow table": lambda X, _: pl.DataFrame(X).to_arrow(),
     "nested list": lambda X, _: X.tolist(),
     "Dataset": lambda X, _: Items(X),
     "TensorDataset": lambda X, _: torch.utils.data.TensorDataset(torch.tensor(X)),
@@ -103,7 +106,8 @@ def test_only_the_asked_rows_of_a_sparse_matrix_are_made_dense():
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 1e300])
 @pytest.mark.parametrize(
-    "kind", ["float64", "memmap", "csr", "csc", "tensor", "data frame", "Dataset"]
+    "kind",
+    ["float64", "memmap", "csr", "csc", "tensor", "data frame", "polars frame", "Dataset"],
 )
 def test_the_first_bad_number_is_named_with_row_and_column(kind, bad, X, tmp_path):
     X = X.astype(float)
@@ -135,6 +139,10 @@ def test_large_but_finite_numbers_pass_the_check():
         ("text", "numbers"),
         (None, "numbers"),
         (pd.DataFrame({"a": [1.0], "city": ["Ulm"]}), "column city of the data frame is not"),
+        (pl.DataFrame({"a": [1.0], "city": ["Ulm"]}), "column city of the data frame is not"),
+        (pl.DataFrame({"a": ["b"], "c": [None]}), "columns a, c of the data frame are not"),
+        (pl.DataFrame({"a": ["b"]}).to_arrow(), "column a of the data frame is not"),
+        (pl.DataFrame({"a": [1.0]}).lazy(), r"pass X\.collect\(\)"),
         (sp.csr_array(np.zeros((3, 3), complex)), "Complex"),
         (np.ma.masked_greater(np.eye(3), 0), "masked entries: fill them first"),
         (Items(["words", "words"]), "item 0 of the Dataset is a str"),
@@ -144,6 +152,15 @@ def test_large_but_finite_numbers_pass_the_check():
 def test_what_is_not_a_table_of_numbers_is_refused(X, message):
     with pytest.raises(InputError, match=message):
         as_rows(X)
+
+
+@pytest.mark.parametrize("of", [lambda frame: frame, lambda frame: frame.to_arrow()])
+def test_what_is_missing_in_a_frame_of_other_types_is_named(of):
+    frame = pl.DataFrame({"yes": [True, False], "few": pl.Series([7, 8], dtype=pl.UInt8)})
+    assert as_rows(of(frame)).take(slice(None)).tolist() == [[1.0, 7.0], [0.0, 8.0]]
+    gap = of(frame.with_columns(few=pl.Series([7, None], dtype=pl.UInt8)))
+    with pytest.raises(InputError, match="NaN at row 1, column 1"):
+        as_rows(gap).check()
 
 
 def test_items_of_different_shapes_are_named():

@@ -17,7 +17,7 @@ def as_rows(X: Any) -> Rows:
 
     Parameters
     ----------
-    X : ndarray, memmap, sparse matrix, Tensor, DataFrame or torch Dataset
+    X : ndarray, memmap, sparse matrix, Tensor, DataFrame (pandas, polars, Arrow) or torch Dataset
         At least two-dimensional, of a real number type.
 
     Raises
@@ -60,15 +60,16 @@ def as_rows(X: Any) -> Rows:
 
 
 def _as_array(X: Any) -> NDArray[Any]:
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):  # a data frame
-        text = [str(c) for c, t in zip(X.columns, X.dtypes, strict=True) if _kind(t) == "text"]
+    columns = _columns(X)
+    if columns is not None:
+        text = [name for name, kind in columns if kind == "text"]
         if text:
             raise InputError(
                 f"column{'s' * (len(text) > 1)} {', '.join(text[:5])} of the data frame "
                 f"{'is' if len(text) == 1 else 'are'} not numeric: drop or encode "
                 f"{'it' if len(text) == 1 else 'them'} first"
             )
-        X = X.to_numpy(dtype=np.float64, na_value=np.nan)
+        X = _frame_values(X)
     try:
         # A memory map stays one: np.asarray would drop the class, not the mapping.
         array = X if isinstance(X, np.ndarray) else np.asarray(X)
@@ -83,7 +84,30 @@ def _as_array(X: Any) -> NDArray[Any]:
     return array
 
 
+def _columns(X: Any) -> list[tuple[str, str]] | None:
+    """Names and kinds of a data frame's columns: of pandas, polars or Arrow; None of others."""
+    if type(X).__name__ == "LazyFrame":
+        raise InputError("a LazyFrame holds no rows yet: pass X.collect()")
+    if hasattr(X, "column_names") and hasattr(X, "schema"):  # Arrow
+        types = [np.dtype(t.to_pandas_dtype()) for t in X.schema.types]
+        return [(str(c), _kind(t)) for c, t in zip(X.column_names, types, strict=True)]
+    if hasattr(X, "dtypes") and hasattr(X, "columns"):
+        return [(str(c), _kind(t)) for c, t in zip(X.columns, X.dtypes, strict=True)]
+    return None
+
+
+def _frame_values(X: Any) -> NDArray[Any]:
+    """The numbers of a data frame, NaN where it has none."""
+    if hasattr(X, "column_names"):  # Arrow
+        return np.array([column.cast("float64").to_numpy() for column in X.columns]).T
+    if hasattr(X, "cast"):  # polars
+        return np.asarray(X.cast(float).to_numpy())
+    return np.asarray(X.to_numpy(dtype=np.float64, na_value=np.nan))
+
+
 def _kind(dtype: Any) -> str:
+    if hasattr(dtype, "is_numeric"):  # polars
+        return "number" if dtype.is_numeric() or str(dtype) == "Boolean" else "text"
     kind = getattr(dtype, "kind", "O")
     return {"c": "complex"}.get(kind, "number" if kind in "fiub" else "text")
 
