@@ -154,3 +154,12 @@ def test_no_output_takes_the_place_of_a_file_of_a_run(call, X):
         assert code == 1
         assert "name" in err
     assert Path("m/model.safetensors").read_bytes() == before
+
+
+def test_embed_writes_the_ids_of_jsonl_rows(call):
+    lines = [f'{{"id": {i}, "text": "fish {w}"}}' for i, w in enumerate(("a1", "b2", "c3") * 7)]
+    Path("posts.jsonl").write_text("\n".join(lines))
+    assert call("fit", "posts.jsonl", "--epochs", 1, "-q", "--no-report")[0] == 0
+    assert call("embed", "run", "posts.jsonl", "--out", "z.csv")[0] == 0
+    found = [line.partition(",")[0] for line in Path("z.csv").read_text().splitlines()]
+    assert found == ["id", *map(str, range(21))]

@@ -9,7 +9,7 @@ import samples
 from scipy.sparse import csr_matrix, save_npz
 
 from selfview import InputError
-from selfview.data import read
+from selfview.data import load_preparation, read
 from selfview.errors import FileFormatError
 
 
@@ -314,6 +314,33 @@ def test_files_that_are_not_what_their_names_say(tmp_path: Path) -> None:
     assert how is not None
     np.savetxt(tmp_path / "rows.txt", np.eye(5))  # to a fitted vocabulary it is a text like others
     assert how.read(tmp_path / "rows.txt").X.shape[0] == 1
+
+
+@pytest.mark.parametrize("field", ["id", "key"])
+def test_the_ids_of_jsonl_rows_are_theirs_also_at_embed(tmp_path: Path, field: str) -> None:
+    ids = [0, "b", 2.5, 7]
+    texts = ["one fish", "two fish", "red fish", "blue fish"]
+    lines = [json.dumps({field: i, "text": t}) for i, t in zip(ids, texts, strict=True)]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    dataset = read(tmp_path / "a.jsonl", id=None if field == "id" else field)
+    assert dataset.preparation is not None
+    dataset.preparation.save(tmp_path / "run")
+    again = load_preparation(tmp_path / "run").read(tmp_path / "a.jsonl")
+    for found in (dataset, again):
+        assert found.ids is not None
+        assert found.ids.tolist() == ["0", "b", "2.5", "7"]
+
+
+def test_lines_of_a_jsonl_without_an_id_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"text": "one fish"}\n\n{"text": "two fish"}\n')
+    found = read(path).ids
+    assert found is not None
+    assert found.tolist() == ["1", "3"]
+    path.write_text('{"text": "one fish", "id": 2}\n{"text": "two fish", "id": null}\n')
+    found = read(path).ids
+    assert found is not None
+    assert found.tolist() == ["2", "line 2"]
 
 
 def test_a_jsonl_without_the_field_says_which_it_has(tmp_path: Path) -> None:

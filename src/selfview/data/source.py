@@ -41,7 +41,8 @@ def read(
         Which array of an .npz file holds the rows; ``X`` or the only one by default.
     label, id : str or int, optional
         Column of a table, field of a .jsonl file or array of an .npz that holds labels or row
-        names. Columns of a table without a header are called 1, 2, 3 ...
+        names. Columns of a table without a header are called 1, 2, 3 ... The names of a .jsonl
+        file's rows are in the field ``id`` by default; lines without one are counted.
     labels_from_name : str, optional
         A regular expression searched in each file's name, whose group 1 is the label:
         ``"^([0-9])_"`` for ``7_ann_3.wav``. By default sub-folders, if any, are the labels.

@@ -24,6 +24,7 @@ from selfview.errors import FileFormatError, InputError
 SUFFIXES = (".txt",)
 _FILE_LIMIT = 256 * 2**20
 _SNIPPET = 200  # characters
+_SCALARS = (str, int, float, bool)
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -31,8 +32,8 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORE
 class TextPreparation(Preparation):
     """Sublinear tf-idf of a fixed vocabulary, l2 rows times sqrt(number of words).
 
-    ``text`` is the field of a .jsonl file that holds the text, ``id`` that of the row's name, which
-    a new file may have or not. With ``posts``, a text that starts
+    ``text`` is the field of a .jsonl file that holds the text, ``id`` that of the row's name ("id"
+    if None), which a new file may have or not. With ``posts``, a text that starts
     with a news header is stripped of header, quotes and signature first, as 20news is.
     """
 
@@ -203,7 +204,9 @@ def _read_text_file(file: Path) -> str:
 
 def _read_jsonl(path: Path, options: Options, usual_id: str | None) -> _Texts:
     """A text a line; a label may be missing or null, but not from all lines."""
-    values, ids, bad = [], [], []
+    values, bad = [], []
+    numbers: list[int] = []
+    own: list[str | None] = []  # the ids that lines give themselves
     labels: list[str] = []
     fields: list[str] = []
     total = 0
@@ -212,8 +215,7 @@ def _read_jsonl(path: Path, options: Options, usual_id: str | None) -> _Texts:
         try:
             record = json.loads(line)
             text = _field(record, options.text, (str,), "--text")
-            own = options.id or (usual_id if record.get(usual_id) is not None else None)
-            row_id = str(number) if own is None else str(_field(record, own))
+            row_id = _row_id(record, options.id, usual_id or "id")
             given = None
             if options.label is not None and record.get(options.label) is not None:
                 given = str(_field(record, options.label))
@@ -222,7 +224,8 @@ def _read_jsonl(path: Path, options: Options, usual_id: str | None) -> _Texts:
             continue
         fields = fields or [str(key)[:40] for key in list(record)[:8]]
         values.append(text)
-        ids.append(row_id)
+        numbers.append(number)
+        own.append(row_id)
         labels.append(given or "")
     if total == 0:
         raise FileFormatError(f"{path} holds no lines")
@@ -232,7 +235,22 @@ def _read_jsonl(path: Path, options: Options, usual_id: str | None) -> _Texts:
         raise InputError(
             f"{path}: no line has a label in the field {options.label!r}; fields are {known}"
         )
+    ids = _row_ids(own, numbers)
     return _Texts(values, ids, labels if options.label else None, tuple(bad), messages)
+
+
+def _row_id(record: Any, asked: str | None, usual: str) -> str | None:
+    """The id of a line: of the field that was asked for, or of the usual one if it is there."""
+    if asked is not None:
+        return str(_field(record, asked))
+    found = record.get(usual)
+    return str(found) if isinstance(found, _SCALARS) else None
+
+
+def _row_ids(own: Sequence[str | None], numbers: Sequence[int]) -> list[str]:
+    """The lines' own ids; a number stands for a line without one, and can't be taken for an id."""
+    word = "line " if any(name is not None for name in own) else ""
+    return [f"{word}{i}" if name is None else name for name, i in zip(own, numbers, strict=True)]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -242,9 +260,7 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
                 yield number, line
 
 
-def _field(
-    record: Any, name: str, types: tuple[type, ...] = (str, int, float, bool), option: str = ""
-) -> Any:
+def _field(record: Any, name: str, types: tuple[type, ...] = _SCALARS, option: str = "") -> Any:
     if not isinstance(record, dict):
         raise ValueError("is not an object with named fields")
     if name not in record:
