@@ -55,6 +55,21 @@ def test_unknown_methods_are_named():
         chosen(["pca", "tsne"])
 
 
+def test_methods_have_no_more_components_than_the_rows_have_columns(data):
+    blob = np.load(data / "X.npy")
+    np.save(data / "four.npy", np.abs(blob[:, :4]) + np.eye(len(blob), 4))
+    options = ("--methods", "pca,nmf,lle,isomap", "--out", data / "out")
+    done = run(data / "four.npy", "--labels", data / "y.npy", *options)
+    assert done.exit_code == 0
+    records = [json.loads(line) for line in lines(data / "out")]
+    assert [r["method"] for r in records] == ["raw", "pca", "nmf", "lle", "isomap"]
+    assert not any(r["error"] for r in records)
+    assert records[1]["scores"]["linear_accuracy"] > 0.9
+    for title in ("PCA", "NMF", "LLE", "Isomap"):
+        assert f"{title}: 4 components, as many as the rows allow" in done.output
+    assert "raw features: 4 components" not in done.output
+
+
 def test_autoencoders_are_tried_with_and_without_batch_norm(blobs):
     X, y = blobs
     records = compare(X[::6], y[::6], ["ae"], settings=SETTINGS)

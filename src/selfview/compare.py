@@ -213,7 +213,9 @@ def _attempt(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            model = _model(METHODS[name], variant, settings, checkpoint)
+            rows = as_rows(X)
+            most = min(rows.n_features, rows.n)
+            model = _model(METHODS[name], variant, settings, checkpoint, most)
             start = time.monotonic()  # imports are done by now
             Z = model.fit_transform(X)
             seconds = max(time.monotonic() - start, _trained(model))
@@ -232,13 +234,19 @@ def _attempt(
             seconds = time.monotonic() - start
             return Record(*who, seconds=seconds, error=" ".join(told.split()))
     notes = tuple(dict.fromkeys(" ".join(str(w.message).split()) for w in caught))
+    if name != RAW and model.n_components < settings.n_components:
+        notes = (f"{model.n_components} components, as many as the rows allow", *notes)
     _forget(checkpoint)
     return Record(*who, scores, seconds, n_parameters(model), notes=notes)
 
 
-def _model(method: Method, variant: str, settings: Settings, checkpoint: Path | None) -> Any:
+def _model(
+    method: Method, variant: str, settings: Settings, checkpoint: Path | None, most: int
+) -> Any:
+    """The method unfitted; one that takes its components from the rows has `most` of them."""
+    wanted = settings.n_components
     parameters: dict[str, Any] = {
-        "n_components": settings.n_components,
+        "n_components": wanted if method.learned else min(wanted, most),
         "random_state": settings.seed,
         **method.variants[variant],
     }
