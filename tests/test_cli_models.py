@@ -9,6 +9,7 @@ import pytest
 
 from selfview import SelfView
 from selfview.cli import main
+from selfview.cli.demo import _show
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 
@@ -163,3 +164,41 @@ def test_embed_writes_the_ids_of_jsonl_rows(call):
     assert call("embed", "run", "posts.jsonl", "--out", "z.csv")[0] == 0
     found = [line.partition(",")[0] for line in Path("z.csv").read_text().splitlines()]
     assert found == ["id", *map(str, range(21))]
+
+
+def test_scores_of_the_demo_that_print_alike_are_bold_alike(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    names = ("linear_accuracy", "kmeans_acc", "kmeans_nmi", "kmeans_ari")
+    scores = {"raw": 0.9251, "PCA": 0.9249, "selfview": 0.9244}
+    _show({name: dict.fromkeys(names, value) for name, value in scores.items()})
+    out = capsys.readouterr().out
+    assert out.count("\x1b[1m92.5") == 8
+    assert "\x1b[1m92.4" not in out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fit", "https://example.org/rows.csv"),
+        ("fit", "--config", "https://example.org/rows.csv"),
+        ("embed", "https://example.org/rows.csv", "digits"),
+        ("evaluate", "https://example.org/rows.csv", "--label", "kind"),
+        ("compare", "s3://example.org/rows.csv"),
+    ],
+)
+def test_an_address_is_named_whole_with_what_to_do(call, words):
+    code, out, err = call(*words)
+    assert (code, out) == (1, "")
+    assert "://example.org/rows.csv is an address" in err
+    assert "download it first" in err
+    assert not list(Path().iterdir())
+
+
+def test_a_dash_makes_no_file(call, X):
+    saved(X)
+    np.save("x.npy", X)
+    for words in (("report", "m", "x.npy"), ("export", "m"), ("embed", "m", "x.npy")):
+        code, _, err = call(*words, "--out", "-")
+        assert code == 1
+        assert "standard output" in err or ".npy, .csv, .parquet" in err
+    assert not Path("-").exists()

@@ -70,6 +70,12 @@ def test_methods_have_no_more_components_than_the_rows_have_columns(data):
     assert "raw features: 4 components" not in done.output
 
 
+def test_values_that_print_alike_are_marked_alike():
+    found = tabulate([record("raw", 0.9251), record("pca", 0.9249), record("ae", 0.9244)])
+    assert [row[1].text for row in found.rows] == ["92.5", "92.5", "92.4"]
+    assert [row[1].best for row in found.rows] == [True, True, False]
+
+
 def test_autoencoders_are_tried_with_and_without_batch_norm(blobs):
     X, y = blobs
     records = compare(X[::6], y[::6], ["ae"], settings=SETTINGS)

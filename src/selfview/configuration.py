@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from selfview.checkpoint import write_bytes
+from selfview.data.folders import check_local
 from selfview.devices import resolve_device, resolve_precision
 from selfview.disk import read_object
 from selfview.errors import FileFormatError, InputError
@@ -114,6 +115,7 @@ def fingerprint(X: Any) -> dict[str, Any]:
 
 def read_config(path: Path) -> Config:
     """The configuration in a config.json, or in that of a run folder; checked, never executed."""
+    check_local(path)
     path = path / FILE if path.is_dir() else path
     content = read_object(path)
     if not isinstance(content.get("data"), str):

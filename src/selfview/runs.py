@@ -26,6 +26,7 @@ from typing import Any
 from selfview.checkpoint import write_bytes
 from selfview.configuration import Config
 from selfview.data import Dataset, Preparation, load_preparation
+from selfview.data.folders import check_local
 from selfview.data.given import GivenRows
 from selfview.disk import unwritable
 from selfview.errors import InputError
@@ -152,8 +153,10 @@ def check_replaceable(folder: Path, *, force: bool) -> None:
         )
 
 
-def check_spares_runs(path: Path) -> None:
-    """Raise InputError if writing to `path` would replace a file that makes up a finished run."""
+def check_file_to_write(path: Path) -> None:
+    """Raise InputError if `path` is standard output, or a file that makes up a finished run."""
+    if path == Path("-"):
+        raise InputError("this is not written to standard output: name a file with --out")
     if path.name in _FILES and path.name != REPORT and finished(path.parent):
         raise InputError(f"{path} is a file of the run in {path.parent}: name another file")
 
@@ -164,6 +167,7 @@ def load_run(folder: Path) -> tuple[SelfView, Preparation | GivenRows]:
     That is the preparation of the fit's rows, or for a model that was saved from Python
     (`SelfView.save`) a reader of rows as they are.
     """
+    check_local(folder)
     where = home(folder)
     model = SelfView.load(where)
     if (where / "preparation.json").is_file():

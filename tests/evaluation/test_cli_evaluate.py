@@ -46,6 +46,15 @@ def test_every_kind_of_file_gives_the_numbers_of_the_function(files, blobs, call
     assert "kmeans_nmi" in result.output
 
 
+def test_a_dash_is_standard_output_and_nothing_else_is_written_there(files, blobs):
+    before = set(files.iterdir())
+    result = run("z.npy", "y.npy", "--json", "-")
+    assert result.exit_code == 0, result.output
+    expected = evaluate(*blobs, measures=["linear", "clustering"])
+    assert json.loads(result.stdout) == pytest.approx(expected)
+    assert set(files.iterdir()) == before
+
+
 def test_parquet_is_read_like_csv(files, blobs):
     pa = pytest.importorskip("pyarrow")
     from pyarrow import parquet

@@ -19,7 +19,7 @@ from selfview.report import contents, facts, pictures
 from selfview.report.payload import pack, unpack
 from selfview.report.plane import lay_out, principal
 from selfview.report.run import report_of, take
-from selfview.report.scores import score_table
+from selfview.report.scores import _table, score_table
 
 from .conftest import payload_text, write_page, write_records
 
@@ -282,3 +282,18 @@ def test_wide_data_offers_a_list_that_can_be_read(tmp_path):
     html, known, arrays = read_page(write_page(tmp_path, Dataset("d", X, coordinates=pixels)))
     assert len(known["features"]) == 512 == len(arrays["features"])
     assert "512 of the 6,000 ions are kept" in html
+
+
+def test_scores_that_print_alike_are_bold_alike():
+    scores = {"raw": 0.9251, "PCA": 0.9249, "selfview": 0.9244}
+    found = {name: {"linear_accuracy": s, "trustworthiness": s} for name, s in scores.items()}
+    shown = [(name, name, 100, 1) for name in ("linear_accuracy", "trustworthiness")]
+    rows = _table(found, shown).rows
+    assert [row[1].best for row in rows] == [True, True, False]
+    assert [row[2].best for row in rows] == [False, True, False]
+
+
+def test_a_score_far_below_nothing_can_be_the_best():
+    shown = [("regression_r2", "R2", 100, 1)]
+    rows = _table({"raw": {"regression_r2": -9.0}, "PCA": {}}, shown).rows
+    assert [(row[1].text, row[1].best) for row in rows] == [("-900.0", True), ("-", False)]

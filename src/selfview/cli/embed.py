@@ -46,9 +46,9 @@ def embed(
     """
     out = _output(out, data)
     from selfview.distributed import launched  # after the cheap check: it takes seconds
-    from selfview.runs import check_spares_runs, load_run
+    from selfview.runs import check_file_to_write, load_run
 
-    check_spares_runs(out)
+    check_file_to_write(out)
     with launched() as group:
         model, preparation = load_run(run)
         options = given(label=label, id=id, array=array, skip_bad=skip_bad or None)

@@ -36,7 +36,10 @@ def evaluate(
         int, typer.Option(min=0, max=2**32 - 1, help="Seed of every stochastic measure.")
     ] = 0,
     json_out: Annotated[
-        Path | None, typer.Option("--json", help="Also write the numbers to this file.")
+        Path | None,
+        typer.Option(
+            "--json", help="Also write the numbers to this file; - is standard output, alone."
+        ),
     ] = None,
 ) -> None:
     """Measure how good an embedding is against labels or a continuous target.
@@ -69,6 +72,9 @@ def evaluate(
         )
     for warning in caught:
         typer.echo(f"selfview: note: {warning.message}", err=True)
+    if json_out == Path("-"):
+        typer.echo(_as_json(scores), nl=False)
+        return
     _print_table(scores)
     if json_out is not None:
         _write_json(json_out, scores)
@@ -110,16 +116,20 @@ def _print_table(scores: dict[str, float]) -> None:
     Console().print(table)
 
 
-def _write_json(path: Path, scores: dict[str, float]) -> None:
+def _as_json(scores: dict[str, float]) -> str:
     import json
     import math
 
-    from selfview.errors import SelfViewError
-
     # JSON knows no NaN; a measure that could not be taken is null.
     known = {name: value if math.isfinite(value) else None for name, value in scores.items()}
+    return json.dumps(known, indent=2) + "\n"
+
+
+def _write_json(path: Path, scores: dict[str, float]) -> None:
+    from selfview.errors import SelfViewError
+
     try:
-        path.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+        path.write_text(_as_json(scores), encoding="utf-8")
     except OSError as error:
         raise SelfViewError(f"can't write {path}: {error.strerror}") from error
 
@@ -127,10 +137,13 @@ def _write_json(path: Path, scores: dict[str, float]) -> None:
 def _embedding_and_labels(
     z: Path, labels: Path | None, label: str | None, id: str | None, target: str
 ) -> "tuple[npt.NDArray[Any], npt.NDArray[Any]]":
+    from selfview.data.folders import check_local
     from selfview.data.labels import as_measurements, labels_of_file
     from selfview.errors import InputError
 
     for path in (z, labels):
+        if path is not None:
+            check_local(path)
         if path is not None and not path.is_file():
             raise InputError(f"{path} is not a file")
     embedding, y, names = _features(z, label, id, strict=labels is None)

@@ -37,12 +37,12 @@ def export(
     from selfview.errors import InputError
     from selfview.exports import SUFFIXES, TOLERANCE
     from selfview.exports import export as write
-    from selfview.runs import check_spares_runs, finished, load_run
+    from selfview.runs import check_file_to_write, finished, load_run
 
     model, rows_of = load_run(run)
     preparation = rows_of if isinstance(rows_of, Preparation) else None
     path = out or run / "export" / f"encoder{SUFFIXES[format]}"
-    check_spares_runs(path)
+    check_file_to_write(path)
     if finished(path.parent) and path.parent.resolve() != run.resolve():
         raise InputError(  # whose preparation would be replaced
             f"{path.parent} holds another finished run: name a file in another folder"

@@ -48,12 +48,12 @@ def report(
     from selfview.errors import InputError
     from selfview.report.facts import mapping
     from selfview.report.plane import LAYOUTS
-    from selfview.runs import check_spares_runs, load_run
+    from selfview.runs import check_file_to_write, load_run
 
     if layout not in LAYOUTS:
         raise InputError(f"--layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
     model, preparation = load_run(run)
-    check_spares_runs(out or run / FILE)
+    check_file_to_write(out or run / FILE)
     config = records_of(run, model).config
     if data is None and "data" not in config:
         raise InputError(

@@ -17,11 +17,14 @@ from selfview.data.labels import encode_labels
 from selfview.data.preparation import Options
 from selfview.errors import FileFormatError, InputError
 
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+", re.IGNORECASE)  # two letters: C:/ is a drive
+
 
 def existing(source: str | os.PathLike[str]) -> Path:
     """The path, if there is something there."""
     if not isinstance(source, str | os.PathLike) or not str(source):
         raise InputError(f"a path or the name of a dataset is needed, got {source!r}")
+    check_local(source)
     path = Path(source)
     try:
         path.stat()
@@ -30,6 +33,17 @@ def existing(source: str | os.PathLike[str]) -> Path:
     except (OSError, ValueError) as error:
         raise InputError(f"{path} can't be read: {getattr(error, 'strerror', error)}") from error
     return path
+
+
+def check_local(source: str | os.PathLike[str]) -> None:
+    """Raise InputError for the address of a web page or a bucket, also one that was made a path."""
+    found = _ADDRESS.match(str(source))
+    if found:
+        address = f"{found[1]}://{str(source)[found.end() :]}"
+        raise InputError(
+            f"{address} is an address, and only files are read: download it first, and name the "
+            "file that you have then"
+        )
 
 
 def files_under(path: Path) -> list[Path]:

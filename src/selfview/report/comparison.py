@@ -1,7 +1,7 @@
 """The table of a comparison: one row a method, the best of every column marked."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,7 @@ COLUMNS = (
     ("silhouette", "silhouette", 1, 3, True),
     ("effective_rank", "effective rank", 1, 1, True),
 )
+NOTHING = "-"  # where there is no score
 
 
 @dataclass(frozen=True)
@@ -49,23 +50,32 @@ def tabulate(records: Sequence["Record"]) -> Table:
     """
     shown = _one_for_each_method(records)
     columns = [c for c in COLUMNS if any(c[0] in record.scores for record in shown)]
-    best = {name: _best(shown, name, more) for name, *_, more in columns}
+    scored = [
+        score_cells([r.scores.get(name, math.nan) for r in shown], factor, decimals, more=more)
+        for name, _, factor, decimals, more in columns
+    ]
     rows, footnotes = [], []
-    for record in shown:
+    for number, record in enumerate(shown):
         title = record.title + (f" ({record.variant})" if record.variant else "")
-        scores = [
-            Cell(
-                _number(record.scores, name, factor, decimals),
-                record.scores.get(name) == best[name],
-            )
-            for name, _, factor, decimals, _ in columns
-        ]
+        scores = [column[number] for column in scored]
         seconds = "failed" if record.error else f"{record.seconds:.1f}"
-        size = "-" if record.parameters is None else f"{record.parameters:,}"
+        size = NOTHING if record.parameters is None else f"{record.parameters:,}"
         rows.append((Cell(title), *scores, Cell(seconds), Cell(size)))
         footnotes += [f"{record.title}: {line}" for line in (record.error, *record.notes) if line]
     headings = ("method", *(heading for _, heading, *_ in columns), "seconds", "parameters")
     return Table(headings, tuple(rows), tuple(footnotes))
+
+
+def score_cells(
+    values: Sequence[float], factor: int, decimals: int, *, more: bool = True
+) -> list[Cell]:
+    """The cells of a column, NaN for no score. All that print as the best value does are marked."""
+    known = [value for value in values if math.isfinite(value)]
+    texts = [
+        f"{value * factor:.{decimals}f}" if math.isfinite(value) else NOTHING for value in values
+    ]
+    best = texts[values.index((max if more else min)(known))] if known else None
+    return [Cell(text, text == best) for text in texts]
 
 
 def markdown(table: Table) -> str:
@@ -106,14 +116,3 @@ def _merit(record: "Record") -> float:
         if math.isfinite(value):
             return value if more else -value
     return -math.inf
-
-
-def _best(records: Sequence["Record"], name: str, more: bool) -> float | None:
-    values = [record.scores.get(name, math.nan) for record in records]
-    values = [value for value in values if math.isfinite(value)]
-    return (max if more else min)(values, default=None)
-
-
-def _number(scores: Mapping[str, float], name: str, factor: int, decimals: int) -> str:
-    value = scores.get(name, math.nan)
-    return f"{value * factor:.{decimals}f}" if math.isfinite(value) else "-"

@@ -1,7 +1,8 @@
 """The metric table: this embedding beside raw features and PCA, judged alike on the same rows."""
 
+import math
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from selfview.data import Dataset
 from selfview.errors import SelfViewError, SelfViewWarning
-from selfview.report.comparison import Cell, Table
+from selfview.report.comparison import Cell, Table, score_cells
 
 SCORED_ROWS = 5_000
 _FEWEST = 20  # rows, below which a score is chance
@@ -83,20 +84,14 @@ def _note(dataset: Dataset, n: int, kept: int, scaled: bool) -> str:
 
 
 def _table(found: dict[str, dict[str, float]], shown: list[tuple[str, str, int, int]]) -> Table:
-    best = {}
-    for name, *_ in shown:
-        # Raw features are their own measure of trust: no contest.
-        values = [s.get(name, -1.0) for s in found.values()][name == "trustworthiness" :]
-        best[name] = max(values)
-    rows = []
-    for place, (title, scores) in enumerate(found.items()):
-        cells = [Cell(title)]
-        for name, _, factor, decimals in shown:
-            value = scores.get(name)
-            contest = place > 0 or name != "trustworthiness"
-            text = "–" if value is None else f"{value * factor:.{decimals}f}"
-            cells.append(Cell(text, contest and value is not None and value == best[name]))
-        rows.append(tuple(cells))
+    columns = []
+    for name, _, factor, decimals in shown:
+        values = [scores.get(name, math.nan) for scores in found.values()]
+        cells = score_cells(values, factor, decimals)
+        if name == "trustworthiness":  # raw features are their own measure of trust: no contest
+            cells = [replace(cells[0], best=False), *score_cells(values[1:], factor, decimals)]
+        columns.append(cells)
+    rows = [(Cell(title), *cells) for title, *cells in zip(found, *columns, strict=True)]
     return Table(("Features", *(title for _, title, *_ in shown)), tuple(rows), ())
 
 
