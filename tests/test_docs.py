@@ -204,3 +204,12 @@ def test_the_documentation_builds_without_warnings_and_fetches_nothing(tmp_path)
     fetched = re.compile(r'<(?:script|link|img|iframe)[^>]+(?:src|href)="https?://[^"]+"')
     for page in tmp_path.rglob("*.html"):
         assert not fetched.findall(page.read_text()), page
+
+
+def test_the_built_pages_search_without_a_server_or_a_network():
+    lines = (ROOT / "mkdocs.yml").read_text().splitlines()
+    assert any(line.startswith("  - offline") for line in lines)
+    # The theme itself would fetch the script that search needs there.
+    page = (ROOT / "docs" / "theme" / "main.html").read_text()
+    (script,) = re.findall(r"<script src=\"{{ '(.+?)' \| url }}\">", page)
+    assert "window.Worker" in (ROOT / "docs" / "theme" / script).read_text()
