@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,19 @@ def test_force_replaces_a_finished_run(call):
     assert not {".new", ".whole", "checkpoint"} & set(os.listdir("r"))
 
 
+@pytest.mark.skipif(find_spec("tensorboard") is None, reason="tensorboard is not installed")
+def test_events_of_the_earlier_run_are_replaced_and_nothing_else_beside_them(call):
+    call(*fit("a.npy", "--tensorboard"))
+    Path("r/tensorboard/notes.txt").write_text("mine")
+    before = set(os.listdir("r/tensorboard"))
+    assert call(*fit("b.npy", "--force"))[0] == 0
+    assert os.listdir("r/tensorboard") == ["notes.txt"]
+    assert call(*fit("a.npy", "--force", "--tensorboard"))[0] == 0
+    found = set(os.listdir("r/tensorboard"))
+    assert len(found) == len(before) == 2
+    assert found & before == {"notes.txt"}
+
+
 def test_a_dry_run_says_that_a_finished_run_is_there(call):
     call(*fit("a.npy"))
     code, out, _ = call(*fit("a.npy", "--dry-run"))
@@ -80,14 +94,16 @@ def test_a_dry_run_says_that_a_finished_run_is_there(call):
 
 
 def test_a_forced_fit_that_fails_leaves_the_earlier_run(call, monkeypatch):
-    call(*fit("a.npy", "--tensorboard"))
+    call(*fit("a.npy"))
+    Path("r/tensorboard").mkdir()
+    Path("r/tensorboard/events.out.tfevents.1").write_text("of the first run")
     before = contents("r") | contents("r/tensorboard")
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("selfview.storage.write_state", full)
-    code, _, err = call(*fit("b.npy", "--force", "--tensorboard"))
+    code, _, err = call(*fit("b.npy", "--force"))
     assert code == 1
     assert "No space left" in err
     assert contents("r") | contents("r/tensorboard") == before

@@ -30,6 +30,7 @@ from selfview.data.folders import check_local
 from selfview.data.given import GivenRows
 from selfview.disk import unwritable
 from selfview.errors import InputError
+from selfview.events import Events
 from selfview.method import SelfView
 from selfview.storage import FILE as MODEL
 
@@ -37,7 +38,7 @@ NEW, WHOLE = ".new", ".whole"
 EVENTS, REPORT = "tensorboard", "report.html"
 _FILES = (
     *(MODEL, "preparation.json", "preparation.safetensors", "config.json"),
-    *("metrics.json", "history.csv", EVENTS, REPORT),
+    *("metrics.json", "history.csv", REPORT),
 )
 
 
@@ -111,6 +112,9 @@ def put_in_place(folder: Path) -> None:
     try:
         for name in _FILES:
             _replace(whole / name, folder / name)
+        Events.forget(folder / EVENTS)
+        if (whole / EVENTS).is_dir():
+            shutil.copytree(whole / EVENTS, folder / EVENTS, dirs_exist_ok=True)
         whole.rename(folder / NEW)  # what a kill leaves of it is no run any more
         _clear(folder / NEW)
     except OSError as error:
@@ -118,20 +122,16 @@ def put_in_place(folder: Path) -> None:
 
 
 def _replace(source: Path, target: Path) -> None:
-    """A copy of the file or folder at `target`, or nothing there if there is no source."""
+    """A copy of the file at `target`, or nothing there if there is no such file."""
     if source.is_file():
         write_bytes(target, source.read_bytes())
-        return
-    _clear(target)
-    if source.is_dir():
-        shutil.copytree(source, target)
-
-
-def _clear(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
     else:
-        path.unlink(missing_ok=True)
+        target.unlink(missing_ok=True)
+
+
+def _clear(folder: Path) -> None:
+    if folder.is_dir():
+        shutil.rmtree(folder)
 
 
 def home(folder: Path) -> Path:
