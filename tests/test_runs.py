@@ -49,7 +49,7 @@ def fit(*more):
 def test_a_finished_run_is_not_replaced_unasked(call):
     assert call(*fit("a.npy"))[0] == 0
     before = contents("r")
-    for again in (fit("a.npy"), fit("b.npy"), fit("a.npy", "--resume")):
+    for again in (fit("a.npy"), fit("b.npy"), fit("a.npy", "--resume"), fit("--resume")):
         code, _, err = call(*again)
         assert code == 1
         assert err.startswith("selfview: r holds a finished run")

@@ -60,14 +60,14 @@ def plan(
     group: Group = ALONE,
 ) -> Plan:
     """Read the data and make the model; an earlier run's configuration fills what isn't given."""
-    if config is None and data is None:  # --resume alone: the interrupted run knows the rest
-        config = out / "checkpoint" / FILE
-        if not config.is_file():
-            raise InputError(f"{out} holds no interrupted run to resume: name the data")
     resume = group.restarted() or resume  # a rank that died is started again with the same words
     # An interrupted fit was told already that it may replace what is there.
     going_on = resume and (out / "checkpoint" / FILE).is_file()
     check_replaceable(out, force=force or going_on)
+    if config is None and data is None:  # --resume alone: the interrupted run knows the rest
+        config = out / "checkpoint" / FILE
+        if not config.is_file():
+            raise InputError(f"{out} holds no interrupted run to resume: name the data")
     earlier = Config(data="") if config is None else read_config(config)
     _same_threads(earlier)
     source = data or earlier.data
