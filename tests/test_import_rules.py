@@ -12,7 +12,7 @@ SOURCE = Path(selfview.__file__).parent
 
 # Left to right: a room may import only from rooms before it.
 ORDER = (
-    *("errors", "labels", "parameters", "stored", "rows", "inputs", "devices"),
+    *("errors", "labels", "parameters", "stored", "rows", "stream", "inputs", "devices"),
     *("health", "progress", "interrupts", "randomness", "disk", "distributed"),
     *("views", "targets", "losses", "axes", "convolution", "passes", "networks", "training"),
     *("checkpoint", "synchrony", "course", "neighbours", "pairs"),

@@ -1,7 +1,7 @@
 """A training under way: what its steps change and how far it is, as a state on disk and back."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -143,6 +143,11 @@ class Course:
             raise FileFormatError(
                 f"{state.path} does not fit this model: {told}. Delete it or name another folder"
             ) from error
+
+
+def steps_of(history: Sequence[Mapping[str, float]]) -> int:
+    """Optimiser steps in the epochs that are done."""
+    return int(sum(row.get("steps", 0) for row in history))
 
 
 def figures_of(row: dict[str, float]) -> dict[str, float]:

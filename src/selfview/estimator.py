@@ -8,6 +8,7 @@ remembers; `fit` checks, and sets nothing unless it ends well.
 import copy
 import math
 import warnings
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from torch import Tensor, nn
 
 from selfview import forecast, health, networks, parameters, storage
 from selfview.checkpoint import Checkpoints
-from selfview.course import Course, latest_state, seed_of
+from selfview.course import Course, latest_state, seed_of, steps_of
 from selfview.course import History as History
 from selfview.distributed import current
 from selfview.errors import CollapseWarning, InputError, SelfViewWarning
@@ -33,10 +34,13 @@ from selfview.recipes import RECIPES
 from selfview.rows import Rows
 from selfview.run import Run as Run
 from selfview.run import plan
+from selfview.stream import Stream
 from selfview.synchrony import synchronised
-from selfview.training import Part, Phase, n_batches, train
+from selfview.training import Part, Phase, n_batches, stream_rate, train
 
-HEALTH_ROWS = 4096
+HEALTH_ROWS = 4096  # at most, from which the verdict is found
+HEALTH_ENTRIES = 1 << 25  # of rows whose distances are compared
+BATCH_SIZE = 256  # the paper's
 
 
 class Embedder(Fitted):
@@ -51,6 +55,11 @@ class Embedder(Fitted):
     random_state: Any
     checkpoint: Any
     verbose: int
+    schedule: str
+    history_: History
+    _health: dict[str, Any] | None
+    _recent: Tensor | None  # of a stream, the newest rows
+    _last_pass: Run | None  # over a stream
 
     def _network(self, run: Run) -> EncodingNetwork:
         """A network whose part `encoder` gives the embedding."""
@@ -89,7 +98,15 @@ class Embedder(Fitted):
             return self._learn(X, rows, run, course, run.epochs, keeper)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
-        """Go on learning for one pass over `X`; the first call starts.
+        """Learn from the next rows of a stream, in one pass; the first call starts it.
+
+        A stream has no known end. `epochs` and `schedule` are therefore not used: the learning rate
+        rises in 12 steps, and falls from the 50th by 1 / sqrt(step). Neighbours are looked for
+        among the newest 16,384 rows (64 MiB at most), fewer of them while there are few rows. The
+        input's scale is that of the first call's rows. Rows should come in random order, and at
+        least `batch_size` at a time.
+
+        After `fit`, it goes on at the learning rate with which `fit` ended.
 
         Parameters
         ----------
@@ -100,9 +117,10 @@ class Embedder(Fitted):
         -------
         self
         """
-        rows, run = self._prepare(X, go_on=hasattr(self, "network_"))
+        started = hasattr(self, "network_")
+        rows, run = self._prepare(X, passes=True)
         keeper = Checkpoints(None, {})
-        if not hasattr(self, "network_"):
+        if not started:
             return self._learn(X, rows, run, self._start(run), 1, keeper)
         run = replace(run, epochs=self.epochs_, seed=self.seed_)
         # A copy, so that an interrupted pass leaves the model as it was.
@@ -111,17 +129,40 @@ class Embedder(Fitted):
         course = Course(network, phases, run.seed, optimisers, self.history_)
         return self._learn(X, rows, run, course, len(self.history_) + 1, keeper)
 
-    def _prepare(self, X: Any, go_on: bool = False) -> tuple[Rows, Run]:
-        """Rows and plan of a fit, checked; the same in all processes that share it."""
+    def _prepare(self, X: Any, passes: bool = False) -> tuple[Rows, Run]:
+        """Rows and plan of a fit or of a pass, checked; the same in all processes that share it."""
         group = current()
+        go_on = passes and hasattr(self, "network_")
         with group.together():
             self._check_parameters()
             rows = self._rows(X) if go_on else as_rows(X)
-            run = self._run(rows)
+            run = self._run(rows, self._stream(rows) if passes else None)
             group.expect_enough(rows.n // n_batches(rows.n, self.batch_size))
         about = [self._identity(rows, run), run.precision, run.device.type, go_on]
         group.expect_same(str(about))
         return rows, replace(run, seed=group.agreed(run.seed))
+
+    def _stream(self, rows: Rows) -> Stream | None:
+        """The stream of which `rows` come next; None after a `fit`, which had an end."""
+        started = hasattr(self, "network_")
+        if started and self.epochs_:
+            return None
+        history = self.history_ if started else []
+        return Stream.pass_over(
+            rows,
+            getattr(self, "_recent", None),
+            passes=len(history),
+            steps=steps_of(history),
+            batches=n_batches(rows.n, self.batch_size),
+        )
+
+    def _rate(self, run: Run) -> Callable[[float], float]:
+        """Learning rate as a function of the epoch."""
+        recipe, stream = RECIPES[self.recipe], run.stream
+        if stream is None:
+            return recipe.rate(self.learning_rate, self.schedule, run.epochs)
+        peak = recipe.peak(self.learning_rate)
+        return lambda epoch: stream_rate(peak, stream.step(epoch))
 
     def _start(self, run: Run) -> Course:
         network = self._new_network(run)
@@ -189,12 +230,16 @@ class Embedder(Fitted):
 
     def _end(self, X: Any, rows: Rows, run: Run, course: Course) -> None:
         network, history = course.network.eval(), course.history
-        examined = self._examine(network, rows, run, history)
-        self._finish(network, rows, run)
+        seen = rows if run.stream is None else run.stream.window
+        self._finish(network, seen, run)
+        examined = None if run.stream else self._examine(network, seen, run, history)
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
         self._become(network, rows.shape, run, history, examined)
         self._optimisers = course.optimisers
-        self._warn(run)
+        if run.stream is None:
+            self._warn()
+        else:
+            self._recent, self._last_pass = run.stream.recent(), run
 
     def _finish(self, network: Any, rows: Rows, run: Run) -> None:
         """What is left to do to a trained network: nothing, unless a method says so."""
@@ -205,21 +250,32 @@ class Embedder(Fitted):
         shape_in: tuple[int, ...],
         run: Run,
         history: History,
-        examined: dict[str, Any],
+        examined: dict[str, Any] | None,
     ) -> None:
         self.network_ = network
         self.shape_in_ = shape_in
         self.n_features_in_ = math.prod(shape_in)
         self.embedding_dim_ = self._embedding_dim(network.encoder, run)
-        self.epochs_ = run.epochs
+        self.epochs_ = 0 if run.stream else run.epochs
         self.seed_ = run.seed
         self.history_ = history
-        self.health_ = examined
-        self._optimisers = None
+        self._health = examined
+        self._optimisers = self._recent = self._last_pass = None
 
-    def _run(self, rows: Rows) -> Run:
+    @property
+    def health_(self) -> dict[str, Any]:
+        """Figures of the fit and a verdict; of a stream, found when they are asked for."""
+        if self._health is None:
+            run = self._last_pass
+            assert run is not None
+            assert run.stream is not None
+            self._health = self._examine(self.network_, run.stream.window, run, self.history_)
+        return self._health
+
+    def _run(self, rows: Rows, stream: Stream | None = None) -> Run:
         return plan(
             rows,
+            stream=stream,
             encoder=self._encoder_for(rows.shape),
             epochs=self.epochs,
             batch_size=self.batch_size,
@@ -250,26 +306,54 @@ class Embedder(Fitted):
     def _examine(
         self, network: EncodingNetwork, rows: Rows, run: Run, history: History
     ) -> dict[str, Any]:
+        """Figures of the delivered embedding of a sample of the rows, and the verdict on them."""
         index = np.random.default_rng(run.seed).permutation(rows.n)[:HEALTH_ROWS]
-        figures = self._diagnose(network, run.batch(rows, np.sort(index)), history)
-        sound, words = health.verdict(figures, self._embedding_dim(network.encoder, run))
-        return {**figures, "healthy": sound, "verdict": words}
+        x = run.formed(rows.pick(index))
+        Z = network.encoder(x).float().cpu().numpy()
+        few = min(health.SAMPLE_ROWS, max(health.MIN_ROWS, HEALTH_ENTRIES // rows.n_features))
+        X = x[:few].flatten(1).float().cpu().numpy() / np.asarray(
+            run.summary.spreads or 1, np.float32
+        )
+        found = {
+            "loss": history[-1]["loss"] if history else math.nan,
+            "effective_rank": health.effective_rank(Z),
+            **health.figures(X, Z[:few], cosine=run.summary.text_like, seed=run.seed),
+            **self._diagnose(network, x, history),
+        }
+        told = health.verdict(
+            found,
+            dim=Z.shape[1],
+            n_features=rows.n_features,
+            steps=steps_of(history),
+            highest_loss=self._highest_loss(rows, run),
+            settings=self._settings(run),
+        )
+        healthy = told.outcome == health.SOUND
+        return {**found, "healthy": healthy, "outcome": told.outcome, "verdict": str(told)}
 
-    def _diagnose(
-        self,
-        network: Any,
-        x: Tensor,
-        history: History,  # noqa: ARG002
-    ) -> dict[str, float]:
-        """Figures that tell a collapsed run, from a sample of the rows."""
-        return {"effective_rank": health.effective_rank(network.encoder(x).float())}
+    def _diagnose(self, network: Any, x: Tensor, history: History) -> dict[str, float]:  # noqa: ARG002
+        """Figures of a method's own, from a sample of the rows."""
+        return {}
 
-    def _warn(self, run: Run) -> None:
-        if run.summary.constant:
-            message = "all rows are equal: there is nothing to learn"
-            warnings.warn(message, SelfViewWarning, stacklevel=5)
-        elif not self.health_["healthy"]:
-            warnings.warn(self.health_["verdict"], CollapseWarning, stacklevel=5)
+    def _highest_loss(self, rows: Rows, run: Run) -> float:  # noqa: ARG002
+        """The loss of a network that knows nothing: above it, training has diverged."""
+        return math.inf
+
+    def _settings(self, run: Run) -> list[health.Setting]:  # noqa: ARG002
+        """Parameters that spoil a fit when they are far from their usual values."""
+        rate = RECIPES[self.recipe].learning_rate
+        given = rate if self.learning_rate == "auto" else float(self.learning_rate)
+        return [
+            health.Setting("learning_rate", given, rate),
+            health.Setting("batch_size", self.batch_size, BATCH_SIZE),
+        ]
+
+    def _warn(self) -> None:
+        told = self.health_["verdict"]
+        if self.health_["outcome"] in (health.DIVERGED, health.COLLAPSED):
+            warnings.warn(told, CollapseWarning, stacklevel=5)
+        elif self.health_["outcome"] == health.NOTHING:
+            warnings.warn(told, SelfViewWarning, stacklevel=5)
 
     def _embedding_dim(self, encoder: nn.Module, run: Run) -> int:
         if isinstance(self.encoder, nn.Module):

@@ -123,6 +123,10 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        # The optimisers' moments would triple a pickle; without them partial_fit starts new ones.
+        # What only a further pass needs would multiply a pickle: the optimisers' moments, of which
+        # partial_fit then starts new ones, and a stream's newest rows.
+        if hasattr(self, "network_"):
+            _ = self.health_  # of a stream, found from those rows
         state: dict[str, Any] = super().__getstate__()
-        return state | {"_optimisers": None} if "_optimisers" in state else state
+        left_out = ("_optimisers", "_recent", "_last_pass")
+        return state | {name: None for name in left_out if name in state}

@@ -21,11 +21,15 @@ from selfview.pairs import VIEWS, Pairs
 from selfview.passes import apart, cast_once
 from selfview.recipes import RECIPES, SCHEDULES, input_scale
 from selfview.rows import Rows
+from selfview.stream import Stream
 from selfview.targets import adapt_temperature, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training import Phase, Step
 
 PAPER_EPOCHS = 5000
+N_PROTOTYPES = 100
 AXES_ROWS = 20_000  # whose embeddings tell the principal axes
+STREAM_AXES_ROWS = 1000  # the same after each pass over a stream
+STREAM_WARMUP = 5  # steps, for the same in a stream
 WARMUP_SHARE = 100 / PAPER_EPOCHS  # of the epochs, for the target entropy to come down
 
 
@@ -124,11 +128,12 @@ class SelfView(Embedder):
         What rows are divided by before they are learned from; an array if columns are of unlike
         units.
     epochs_ : int
-        The number of epochs planned.
+        The number of epochs planned; 0 if only `partial_fit` was called.
     history_ : list of dict
         A row an epoch: loss, entropy of the targets, temperature, seconds.
     health_ : dict
-        Signs of collapse, and a verdict in words.
+        The `outcome` ("sound", "diverged", "collapsed", "too short to tell", "too few rows to tell"
+        or "nothing beyond PCA"), the `verdict` that says why and what to change, and its figures.
 
     References
     ----------
@@ -252,18 +257,20 @@ class SelfView(Embedder):
                 f"{self.target_entropy}"
             )
 
-    def _run(self, rows: Rows) -> Run:
-        run = super()._run(rows)
+    def _run(self, rows: Rows, stream: Stream | None = None) -> Run:
+        run = super()._run(rows, stream)
         if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
             run = replace(run, summary=replace(run.summary, spreads=()))
         count = self._neighbour_count(rows)
         if not count:
             return run
-        folder = None if self.checkpoint is None else Path(self.checkpoint)
+        folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
+        among = stream.window if stream else rows
         neighbours = Neighbours(
-            rows,
-            lambda index: run.formed(rows.pick(index)),
-            count=count,
+            among,
+            lambda index: run.formed(among.pick(index)),
+            count=stream.neighbours(count) if stream else count,
+            first=rows.n,
             cosine=run.summary.text_like,
             spreads=run.summary.spreads,
             about=asdict(run.summary),
@@ -301,7 +308,6 @@ class SelfView(Embedder):
 
     def _phases(self, network: EncoderHead, run: Run) -> list[Phase]:
         k, iterations = self.n_prototypes, self.sinkhorn_iterations
-        warmup = run.epochs * WARMUP_SHARE if self.warmup == "auto" else float(self.warmup)
         final_entropy = (
             math.log(k) / 2 if self.target_entropy == "auto" else float(self.target_entropy)
         )
@@ -314,7 +320,7 @@ class SelfView(Embedder):
             temperature = float(network.temperature)
             if self.temperature != "adaptive":
                 return sinkhorn(logits, temperature, iterations, step.share)
-            aim = scheduled_entropy(final_entropy, k, step.epoch / warmup if warmup else 1.0)
+            aim = scheduled_entropy(final_entropy, k, self._warmed_up(step.epoch, run))
             q, temperature = adapt_temperature(logits, temperature, aim, iterations, step.share)
             network.temperature.fill_(temperature)
             return q
@@ -336,9 +342,15 @@ class SelfView(Embedder):
                 "marginal_error": marginal_error(q2, step.share),
             }
 
-        rate = RECIPES[self.recipe].rate(self.learning_rate, self.schedule, run.epochs)
         learned = [p for p in network.parameters() if p.requires_grad]  # an encoder may be frozen
-        return [Phase("loss", learned, loss, rate)]
+        return [Phase("loss", learned, loss, self._rate(run))]
+
+    def _warmed_up(self, epoch: float, run: Run) -> float:
+        """The share of the warm-up that is done."""
+        if self.warmup == "auto" and run.stream:
+            return run.stream.step(epoch) / STREAM_WARMUP
+        warmup = run.epochs * WARMUP_SHARE if self.warmup == "auto" else float(self.warmup)
+        return epoch / warmup if warmup else 1.0
 
     def _xi(self, network: EncoderHead) -> float:
         """Length of a random step, in the unit of epsilon."""
@@ -360,7 +372,8 @@ class SelfView(Embedder):
         axes = RECIPES[self.recipe].axes if self.axes == "auto" else self.axes
         if axes == "learned" or not isinstance(network.encoder, networks.ScaledEncoder):
             return
-        some = np.sort(np.random.default_rng(run.seed).permutation(rows.n)[:AXES_ROWS])
+        most = STREAM_AXES_ROWS if run.stream else AXES_ROWS
+        some = np.sort(np.random.default_rng(run.seed).permutation(rows.n)[:most])
         parts = np.array_split(some, math.ceil(len(some) / self.batch_size))
         z = torch.cat([network.encoder.features(run.batch(rows, part)) for part in parts])
         if z.isfinite().all():  # else the verdict says what is wrong
@@ -372,12 +385,30 @@ class SelfView(Embedder):
         return super()._headline(rows, run, network) + epsilon + scaled
 
     def _diagnose(self, network: EncoderHead, x: Tensor, history: History) -> dict[str, float]:
-        p = torch.softmax(network(x).float(), dim=1)
+        p = torch.softmax(network(x).float(), dim=1).cpu().numpy()
         last = history[-1] if history else {}
         return {
             "loss_over_log_k": last.get("loss_over_log_k", math.nan),
             "entropy_over_log_k": health.relative_entropy(p),
             "prototype_use": health.prototype_use(p),
             "marginal_error": last.get("marginal_error", math.nan),
-            **super()._diagnose(network, x, history),
         }
+
+    def _highest_loss(self, rows: Rows, run: Run) -> float:
+        uniform = 2 * math.log(self.n_prototypes)
+        return uniform + self._contrast(run) * math.log(min(rows.n, self.batch_size))
+
+    def _settings(self, run: Run) -> list[health.Setting]:
+        usual = RECIPES[self.recipe].epsilon(run.summary)
+        given = {
+            "epsilon": (self.epsilon, usual),
+            "xi": (self.xi, RECIPES[self.recipe].xi or usual),
+            "contrast": (self.contrast or "auto", 1.0),
+            "n_prototypes": (self.n_prototypes, N_PROTOTYPES),
+        }
+        settings = [
+            health.Setting(name, float(value), at)
+            for name, (value, at) in given.items()
+            if value != "auto"
+        ]
+        return super()._settings(run) + settings

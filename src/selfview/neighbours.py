@@ -52,6 +52,8 @@ class Neighbours:
         What tells these rows from others, that JSON can hold.
     folder : Path or None
         Where to keep what was found, for a fit that goes on.
+    first : int, optional
+        Only for so many of the first rows; for all of them if not given.
     """
 
     FILE = "neighbours.safetensors"
@@ -66,8 +68,10 @@ class Neighbours:
         spreads: Sequence[float] = (),
         about: Mapping[str, Any] | None = None,
         folder: Path | None = None,
+        first: int | None = None,
     ) -> None:
         self.rows, self.take = rows, take
+        self.n = rows.n if first is None else first
         self.count, self.cosine, self.spreads = min(count, rows.n - 1), cosine, spreads
         told = {"cosine": cosine, "shape": rows.shape, **(about or {})}
         self.about = json.loads(json.dumps(told))  # as it will be read
@@ -85,10 +89,10 @@ class Neighbours:
     def numbers(self) -> NDArray[np.int32]:
         """(n, count); found by one process for all that share a fit."""
         data = current().from_leader(lambda: self._found().tobytes())
-        return np.frombuffer(data or b"", np.int32).reshape(self.rows.n, self.count)
+        return np.frombuffer(data or b"", np.int32).reshape(self.n, self.count)
 
     def _found(self) -> NDArray[np.int32]:
-        shape = (self.rows.n, self.count)
+        shape = (self.n, self.count)
         if self.path is None:
             return self._look()
         with suppress(FileFormatError):
@@ -102,11 +106,18 @@ class Neighbours:
         return found
 
     def _look(self) -> NDArray[np.int32]:
-        return nearest(self.rows, self.count, cosine=self.cosine, spreads=self.spreads)
+        return nearest(
+            self.rows, self.count, cosine=self.cosine, spreads=self.spreads, first=self.n
+        )
 
 
 def nearest(
-    rows: Rows, count: int, *, cosine: bool, spreads: Sequence[float] = ()
+    rows: Rows,
+    count: int,
+    *,
+    cosine: bool,
+    spreads: Sequence[float] = (),
+    first: int | None = None,
 ) -> NDArray[np.int32]:
     """Numbers of the `count` rows nearest to each row, nearest first, itself left out.
 
@@ -119,10 +130,12 @@ def nearest(
         Compare directions, not positions.
     spreads : sequence of float
         Of the columns, which are divided by them; () for not at all.
+    first : int, optional
+        Look for those of so many of the first rows only.
 
     Returns
     -------
-    ndarray (n, count)
+    ndarray (n, count) or (first, count)
 
     Examples
     --------
@@ -143,8 +156,9 @@ def nearest(
     candidates = np.concatenate([points(part) for part in _blocks(sample)])
     search = NearestNeighbors(n_neighbors=count + 1, algorithm="brute")
     search.fit(candidates)
-    found = np.empty((rows.n, count), np.int32)
-    for part in _blocks(np.arange(rows.n)):
+    asked = np.arange(rows.n if first is None else first)
+    found = np.empty((len(asked), count), np.int32)
+    for part in _blocks(asked):
         near = sample[search.kneighbors(points(part), return_distance=False)]
         found[part] = _without(near, part)
     return found

@@ -31,8 +31,11 @@ class Recipe:
     ) -> Callable[[float], float]:
         """Learning rate as a function of the epoch; what isn't "auto" wins over the recipe."""
         shape = SCHEDULES[self.schedule if schedule == "auto" else schedule]
-        highest = self.learning_rate if learning_rate == "auto" else float(learning_rate)
-        return shape(highest, epochs)
+        return shape(self.peak(learning_rate), epochs)
+
+    def peak(self, learning_rate: str | float) -> float:
+        """The highest learning rate."""
+        return self.learning_rate if learning_rate == "auto" else float(learning_rate)
 
     def epsilon(self, summary: Summary) -> float:
         """Length of a view's step: a share of the mean row norm."""

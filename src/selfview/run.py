@@ -13,6 +13,7 @@ from selfview.devices import resolve_device, resolve_precision
 from selfview.errors import InputError
 from selfview.neighbours import Neighbours
 from selfview.rows import Rows, Summary
+from selfview.stream import Stream
 from selfview.training import n_batches
 
 # Of an "auto" fit: minutes on two cores, of which a step of convolutions takes many times as much
@@ -31,6 +32,7 @@ class Run:
     seed: int
     device: torch.device
     precision: str = "float32"
+    stream: Stream | None = None  # of which this is a pass
     neighbours: Neighbours | None = None  # from which a second view may be drawn
 
     def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:
@@ -61,6 +63,7 @@ def plan(
     random_state: Any,
     device: str | torch.device,
     precision: str,
+    stream: Stream | None = None,
 ) -> Run:
     """The plan for fitting `rows`, with every "auto" decided; the rows are checked on the way."""
     if rows.n < 2:
@@ -77,6 +80,7 @@ def plan(
         seed=parameters.seed("random_state", random_state),
         device=place,
         precision=resolve_precision(precision, place),
+        stream=stream,
     )
 
 

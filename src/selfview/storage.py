@@ -172,7 +172,7 @@ def load(cls: type[E], folder: Path, encoder: nn.Module | None) -> E:
         shape_in = row_shape(meta)
         shape = networks.input_shape(shape_in, model.encoder)
         summary = Summary(spreads=_spreads(tensors, math.prod(shape)))
-        run = Run(shape, summary, _size(meta["epochs"]), _seed(meta["seed"]), torch.device("cpu"))
+        run = Run(shape, summary, _epochs(meta["epochs"]), _seed(meta["seed"]), torch.device("cpu"))
         # Without memory: sizes in a hostile description cost nothing until they are believed.
         with torch.device("meta"):
             network = model._network(run)
@@ -234,6 +234,10 @@ def _size(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value < 2**31:
         raise ValueError(f"{str(value)[:50]} is not a size")
     return value
+
+
+def _epochs(value: Any) -> int:
+    return 0 if value == 0 and type(value) is int else _size(value)  # a stream plans none
 
 
 def _seed(value: Any) -> int:

@@ -24,6 +24,8 @@ DROP = 1e-4 / 5e-4  # what is left of it then
 RISE_SHARE = 0.05  # of the epochs, for a learning rate to rise
 FLOOR = 0.01  # of the highest learning rate, at the end
 HIGH_RATE = 0.1  # of Adam: every weight moves by about so much in a step
+STREAM_RISE = 12  # steps in which the rate of a stream rises
+STREAM_PEAK = 50  # steps after which it falls
 RISE_START = 1e-3  # epochs, so that the first step is not of length zero
 
 
@@ -87,6 +89,15 @@ def cosine_rate(peak: float, epochs: int) -> Callable[[float], float]:
         return peak * (FLOOR + (1 - FLOOR) * fall)
 
     return rate
+
+
+def stream_rate(peak: float, step: float) -> float:
+    """Learning rate of a stream after so many steps: up to `peak`, then down by 1 / sqrt(step).
+
+    It needs no end to be known, and what is learned up to any step is of use there.
+    """
+    rise = min(1.0, (step + 1) / STREAM_RISE)
+    return peak * rise * min(1.0, math.sqrt(STREAM_PEAK / (step + 1)))
 
 
 def n_batches(n: int, batch_size: int) -> int:
@@ -179,7 +190,8 @@ def train(
     Yields
     ------
     dict
-        Means over the epoch's steps of every figure that the losses return, and of the losses.
+        Number of the epoch and of its steps; means over these of the losses and of every figure
+        that they return.
     """
     generator = torch.Generator(device)
     losses = [group.objective(phase.loss, phase.parameters) for phase in phases]
@@ -210,7 +222,7 @@ def train(
             if i + 1 < len(order):
                 after_step(Part(i + 1, dict(sums)))
         begun = Part()
-        yield {"epoch": epoch + 1, **sums}
+        yield {"epoch": epoch + 1, "steps": len(order), **sums}
 
 
 def _descend(

@@ -25,7 +25,7 @@ def write_records(folder, **changes):
         "options": {"label": "kind"},
         "parameters": {"n_components": 4, "n_prototypes": 100, "epochs": 3, "random_state": 0},
     }
-    health = {"healthy": True, "verdict": "healthy: no collapse", "effective_rank": 3.25}
+    health = {"healthy": True, "verdict": "sound: no collapse", "effective_rank": 3.25}
     metrics = {"epochs": 3, "seconds": 1.5, "epsilon": 0.7, "health": health, "scores": {}}
     (folder / "config.json").write_text(json.dumps(config | changes.get("config", {})))
     (folder / "metrics.json").write_text(json.dumps(metrics | changes.get("metrics", {})))

@@ -171,7 +171,7 @@ def test_the_page_says_what_was_done(tmp_path):
     dataset = Dataset("table", rows(60), y=np.arange(60) % 3)
     html = write_page(tmp_path, dataset).read_text(encoding="utf-8")
     for words in (
-        "healthy: no collapse",
+        "No collapse",
         "fills 3.25 of its 4 directions",
         "Raw features (6)",
         "PCA (4)",
@@ -191,8 +191,7 @@ def test_a_collapsed_run_is_told_in_words(tmp_path):
     health = {"healthy": False, "verdict": "collapsed: <b>lower</b> epsilon"}
     write_records(tmp_path, metrics={"health": health})
     html = report_of(tmp_path, Dataset("d", rows(30)), rows(30, 4), np.zeros(30), layout="pca")
-    assert "This run needs attention." in html
-    assert "ollapsed: &lt;b&gt;lower&lt;/b&gt; epsilon" in html
+    assert "<strong>Collapsed.</strong> &lt;b&gt;lower&lt;/b&gt; epsilon." in html
 
 
 def test_the_command_is_the_one_that_was_typed_if_that_is_known(tmp_path):

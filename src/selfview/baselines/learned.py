@@ -11,7 +11,6 @@ scikit-learn asks for, and a derived class states only what it adds.
 
 import copy
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,6 +24,7 @@ from selfview.estimator import Embedder
 from selfview.recipes import RECIPES, SCHEDULES
 from selfview.rows import Rows
 from selfview.run import Run
+from selfview.stream import Stream
 
 SAMPLE = 512  # rows that a network may look at before it learns
 
@@ -153,17 +153,13 @@ class Learned(Embedder):
         """How many numbers were learned, decoders and all."""
         return sum(p.numel() for p in self._fitted_network().parameters())
 
-    def _run(self, rows: Rows) -> CentredRun:
-        run = super()._run(rows)
+    def _run(self, rows: Rows, stream: Stream | None = None) -> CentredRun:
+        run = super()._run(rows, stream)
         mean, spread = mean_and_spread(rows)
         some = np.unique(np.linspace(0, rows.n - 1, SAMPLE).astype(np.intp))
         sample = rows.pick(some).cpu().reshape(-1, *run.shape)
         mean = mean.reshape(run.shape)
         return CentredRun(**vars(run), mean=mean, spread=spread, sample=sample)
-
-    def _rate(self, run: Run) -> Callable[[float], float]:
-        """Learning rate as a function of the epoch: what our own method has, or the paper's."""
-        return RECIPES[self.recipe].rate(self.learning_rate, self.schedule, run.epochs)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from selfview import health
 from selfview.errors import InputError, MissingDependencyError
 from selfview.evaluation.inputs import Floats, Ints, careful_mean
 
@@ -139,13 +140,5 @@ def trustworthiness(X: Floats, Z: Floats, seed: int) -> dict[str, float]:
 
 
 def effective_rank(Z: Floats) -> dict[str, float]:
-    """exp of the entropy of the centred matrix's normalised singular values (Roy, Vetterli 2007).
-
-    From 1 (one direction holds everything) to the number of features; 0 for a constant Z.
-    """
-    values = np.linalg.svd(Z - careful_mean(Z), compute_uv=False)
-    if values[0] <= 8 * np.finfo(np.float64).eps * np.abs(Z).max() * np.sqrt(Z.size):
-        return {"effective_rank": 0.0}
-    shares = values / values.sum()
-    shares = shares[shares > 0]
-    return {"effective_rank": float(np.exp(-(shares * np.log(shares)).sum()))}
+    """How many directions Z fills, from 1 to the number of features; 0 for a constant Z."""
+    return {"effective_rank": health.effective_rank(Z)}

@@ -111,13 +111,22 @@ def health_lines(records: Records) -> list[Line]:
     parameters = mapping(records.config.get("parameters"))
     k, dim = parameters.get("n_prototypes", "k"), parameters.get("n_components", "its")
     sentences = {
+        "neighbour_perplexity": "Among how many rows of the embedding a row's nearest hide.",
+        "neighbour_perplexity_pca": "The same in " + str(dim) + " principal components.",
+        "structure": "How far nearest rows stand out; noise has 1 or less.",
         "effective_rank": "The embedding fills {} of its " + str(dim) + " directions.",
         "prototype_use": "Share of the " + str(k) + " prototypes in use; 1 is all of them equally.",
         "entropy_over_log_k": "How unsure a row is of its prototype: 0 is certain, 1 has no idea.",
         "loss_over_log_k": "The last loss, on a scale free of k; it rises while labels sharpen.",
         "marginal_error": "How unequally the labels use the prototypes; 0 is equal.",
+        "different_rows": "Different rows in the sample from which the first three figures are.",
+        "loss": "That of the last epoch.",
     }
     titles = {
+        "neighbour_perplexity": "Neighbour perplexity",
+        "neighbour_perplexity_pca": "Of PCA",
+        "structure": "Structure",
+        "different_rows": "Rows compared",
         "effective_rank": "Effective rank",
         "prototype_use": "Prototype use",
         "entropy_over_log_k": "Uncertainty",
