@@ -51,6 +51,12 @@ def test_scaling_survives_tiny_huge_and_zero_vectors():
     torch.testing.assert_close(scaled(rows, 5.0), torch.tensor([[3.0, 4], [3, 4], [0, 0]]))
 
 
+@pytest.mark.parametrize("exponent", [-100, -45, -30, 20, 45, 100])
+def test_scaling_by_a_power_of_two_changes_no_bit(exponent):
+    rows = torch.randn(16, 30, generator=generator())
+    assert torch.equal(scaled(2.0**exponent * rows, 5.0), scaled(rows, 5.0))
+
+
 def test_direction_converges_to_the_top_eigenvector_for_a_linear_softmax_model():
     torch.manual_seed(0)
     dim, k = 8, 5

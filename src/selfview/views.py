@@ -37,10 +37,16 @@ def scaled(vectors: Tensor, length: float | Tensor) -> Tensor:
     norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True)
     if not flat.is_cpu or norms.amin() < 1e-12 or norms.amax() > 1e12:
         # Squares would vanish in float32, or overflow. (Elsewhere than on a processor the question
-        # would cost more than the answer saves.)
-        flat = flat / flat.abs().amax(1, keepdim=True).clamp_min(torch.finfo(flat.dtype).tiny)
+        # would cost more than the answer saves.) Division by a power of two rounds nothing.
+        flat = flat / _power_of_two(flat.abs().amax(1, keepdim=True))
         norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True).clamp_min(1e-12)
     return flat.mul(length / norms).view_as(vectors)
+
+
+def _power_of_two(sizes: Tensor) -> Tensor:
+    """The largest power of two not above each of `sizes` (float32): its exponent bits alone."""
+    powers = (sizes.view(torch.int32) & 0x7F800000).view(torch.float32)
+    return powers.clamp_min(torch.finfo(torch.float32).tiny)
 
 
 def in_unit(step: Tensor, unit: Tensor | None) -> Tensor:

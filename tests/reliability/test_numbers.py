@@ -167,12 +167,13 @@ def test_rows_in_any_unit_are_learned_as_well(blobs, scale, recipe):
     assert probe.score(StandardScaler().fit_transform(Z), y) > 0.98
 
 
-def test_a_power_of_two_changes_no_bit(blobs):
+@pytest.mark.parametrize("power", [2.0**-50, 2.0**10, 2.0**30, 2.0**50])
+def test_a_power_of_two_changes_no_bit(blobs, power):
     X = 200 * blobs[0]
-    given = dict(n_components=2, n_prototypes=8, epochs=1, random_state=0, verbose=0)
-    one, other = SelfView(**given).fit(X), SelfView(**given).fit(2.0**30 * X)
-    np.testing.assert_array_equal(one.transform(X), other.transform(2.0**30 * X))
-    assert other.epsilon_ == 2.0**30 * one.epsilon_  # in the unit of the rows
+    given = dict(n_components=2, n_prototypes=8, epochs=2, random_state=0, verbose=0)
+    one, other = SelfView(**given).fit(X), SelfView(**given).fit(power * X)
+    np.testing.assert_array_equal(one.transform(X), other.transform(power * X))
+    assert other.epsilon_ == power * one.epsilon_  # in the unit of the rows
 
 
 def test_ordinary_rows_enter_the_network_as_they_are(blobs):
