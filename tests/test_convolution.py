@@ -39,11 +39,22 @@ def test_in_bfloat16_they_are_as_exact_as_those_of_a_plain_one(channels, padding
     exact = gradients(plain, x)
     with torch.autocast("cpu", torch.bfloat16):
         found, library = gradients(ours, x), gradients(plain, x)
-    assert torch.equal(found[0], library[0])
     for a, b, true in zip(found, library, exact, strict=True):
         assert a.dtype == b.dtype
-        error, usual = (a - true).abs().max(), (b - true).abs().max()
-        assert error <= 2 * usual + 1e-3 * true.abs().max()
+        # Of all entries: the largest error of a few is a matter of chance.
+        error, usual = (a - true).norm(), (b - true).norm()
+        assert error <= 1.2 * usual + 1e-3 * true.norm()
+
+
+@pytest.mark.parametrize("channels", [1, 3, 16])
+def test_in_bfloat16_overlapping_patches_are_summed_in_float32(channels):
+    ours, plain = twins(channels, stride=1)
+    x = torch.randn(4, channels, 28, 28, requires_grad=True)
+    (exact,) = torch.autograd.grad(plain(x).sum(), x)
+    with torch.autocast("cpu", torch.bfloat16):
+        (found,) = torch.autograd.grad(ours(x).sum(), x)
+    # 25 patches overlap; each of them, the weights and the sum are rounded once.
+    assert (found - exact).norm() <= 2**-8 * exact.norm()
 
 
 def test_gradients_are_right_by_finite_differences():
