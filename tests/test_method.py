@@ -91,6 +91,16 @@ def test_a_rows_embedding_does_not_depend_on_the_rows_beside_it(blobs):
         assert np.linalg.norm(alone - Z[i]) <= 1e-5 * np.linalg.norm(Z[i])
 
 
+def test_a_row_has_the_same_bits_alone_and_as_one_of_a_few(blobs):
+    X, _ = blobs
+    model = small().fit(X)
+    few = model.transform(X[:32])
+    probabilities = model.predict_proba(X[:32])
+    for n in (1, 2, 3, 7, 31):
+        np.testing.assert_array_equal(model.transform(X[:n]), few[:n])
+        np.testing.assert_array_equal(model.predict_proba(X[:n]), probabilities[:n])
+
+
 def test_transform_in_pieces_equals_transform_at_once(blobs):
     X, _ = blobs
     model = small().fit(X)

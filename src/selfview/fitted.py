@@ -20,6 +20,7 @@ from selfview.rows import Rows, Summary
 from selfview.run import Run
 
 TRANSFORM_ROWS = 4096
+LEAST_ROWS = 32  # and a multiple of it
 
 
 class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
@@ -73,7 +74,10 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         with torch.inference_mode():
             for start in range(0, rows.n, TRANSFORM_ROWS):
                 part = slice(start, min(start + TRANSFORM_ROWS, rows.n))
-                out[part] = function(run.batch(rows, part)).float().cpu().numpy()
+                x = run.batch(rows, part)
+                if isinstance(self.encoder, str):  # one's own may cost more for more rows
+                    x = _filled_up(x)
+                out[part] = function(x)[: part.stop - start].float().cpu().numpy()
         return out
 
     def _rows(self, X: Any) -> Rows:
@@ -130,3 +134,13 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         state: dict[str, Any] = super().__getstate__()
         left_out = ("_optimisers", "_recent", "_last_pass")
         return state | {name: None for name in left_out if name in state}
+
+
+def _filled_up(x: Tensor) -> Tensor:
+    """Rows of features, the last repeated until they are a multiple of `LEAST_ROWS`.
+
+    A product of few rows takes other kernels, which sum in another order: rounding would depend on
+    the number of rows. Images stay as they are, for more of them cost more.
+    """
+    missing = -len(x) % LEAST_ROWS
+    return torch.cat([x, x[-1:].expand(missing, -1)]) if x.ndim == 2 and missing else x
