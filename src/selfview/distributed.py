@@ -17,6 +17,10 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
+
+# The functions in it take the group there is on import for a default. Imported later, as by
+# PyTorch's compiler, they would keep that group: its threads then run until the interpreter ends.
+import torch.distributed.nn.functional
 from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel

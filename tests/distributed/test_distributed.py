@@ -139,6 +139,16 @@ def test_a_table_is_written_by_all_processes(results):
         np.testing.assert_allclose(found["table"], found["Z"], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are listed by Linux")
+def test_the_threads_of_a_group_end_with_it(tmp_path):
+    # Those that were left raced with the interpreter's end, and at times aborted the process.
+    command = torchrun(HERE / "leaving.py", tmp_path)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    for rank in ("0", "1"):
+        assert "gloo" not in (tmp_path / rank).read_text()
+
+
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory):
     """A run folder of `selfview fit` under torchrun, one of whose processes was killed."""
