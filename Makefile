@@ -5,12 +5,13 @@ VENV := .venv
 BIN := $(VENV)/bin/python
 INSTALL := $(BIN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-slow chaos fuzz check docs bench quality clean
+.PHONY: help demo test test-processors test-slow chaos fuzz check docs bench quality clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo       learn scikit-learn's digits, print a table, draw the embedding (runs/demo)"
 	@echo "make test       the test suite"
+	@echo "make test-processors  its numeric part, as on processors with fewer instructions"
 	@echo "make test-slow  the tests that take minutes each"
 	@echo "make chaos      fits killed hundreds of times end with the same bits"
 	@echo "make fuzz       tens of thousands of new mutated files and models"
@@ -46,6 +47,9 @@ demo: $(VENV)/.demo
 # Two processes of one thread each: small tests gain nothing from threads.
 test: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN) -m pytest -n 2
+
+test-processors: $(VENV)/.dev
+	$(BIN) tests/processors.py
 
 test-slow: $(VENV)/.dev
 	$(BIN) -m pytest -m slow
