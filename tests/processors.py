@@ -33,7 +33,7 @@ LEVELS = {  # by PyTorch's names for them
     },
     "AVX512": {},
 }
-NUMERIC = (  # tests that a processor's arithmetic may change
+NUMERIC = (  # files that a processor's arithmetic may change, and that take a minute in all
     "test_axes.py",
     "test_convolution.py",
     "test_estimator_checks.py",
@@ -46,11 +46,8 @@ NUMERIC = (  # tests that a processor's arithmetic may change
     "test_training.py",
     "test_units.py",
     "test_views.py",
-    "baselines/test_autoencoders.py",
     "baselines/test_classical.py",
-    "baselines/test_cpc.py",
     "evaluation/test_measures.py",
-    "evaluation/test_mutual_information.py",
     "reliability/test_numbers.py",
 )
 

@@ -134,7 +134,7 @@ def _windows(n: int, block: int, kept: int, random: np.random.Generator) -> NDAr
 
 
 def step_seed(seed: int, epoch: int, step: int) -> int:
-    return int(np.random.SeedSequence([seed, epoch, step]).generate_state(1, np.uint64)[0] >> 1)
+    return int(np.random.SeedSequence([seed, epoch, step]).generate_state(1, np.uint64)[0]) >> 1
 
 
 def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
