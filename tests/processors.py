@@ -33,7 +33,7 @@ LEVELS = {  # by PyTorch's names for them
     },
     "AVX512": {},
 }
-NUMERIC = (  # files that a processor's arithmetic may change, and that take a minute in all
+NUMERIC = (  # files that a processor's arithmetic may change; without the slowest
     "test_axes.py",
     "test_convolution.py",
     "test_estimator_checks.py",

@@ -240,7 +240,7 @@ def test_the_recipe_says_which_encoder_images_get(recipe, encoder, rng):
 def test_auto_epsilon_follows_the_rows_norm(blobs, rng):
     X, _ = blobs
     norm = np.linalg.norm(X, axis=1).mean()
-    text = sp.random(200, 300, density=0.03, format="csr", rng=rng)
+    text = sp.random(200, 300, density=0.03, format="csr", random_state=rng)
     text_norm = np.sqrt(text.multiply(text).sum(1)).mean()
     ours = RECIPES["selfview"]
     for rows, ratio in [(X, ours.dense_ratio * norm), (text, ours.text_ratio * text_norm)]:
@@ -462,7 +462,7 @@ def test_equal_rows_warn_that_there_is_nothing_to_learn():
 
 
 def test_zero_rows_in_sparse_input_are_allowed(rng):
-    X = sp.random(100, 40, density=0.1, format="lil", rng=rng)
+    X = sp.random(100, 40, density=0.1, format="lil", random_state=rng)
     X[::7] = 0
     model = small().fit(X.tocsr())
     assert np.isfinite(model.transform(sp.csr_array((3, 40)))).all()

@@ -35,7 +35,7 @@ def test_directions_are_compared_where_asked(rng):
 
 
 def test_sparse_rows_and_images_are_rows_too(rng):
-    X = sp.random(120, 50, density=0.2, format="csr", rng=rng, dtype=np.float32)
+    X = sp.random(120, 50, density=0.2, format="csr", random_state=rng, dtype=np.float32)
     np.testing.assert_array_equal(nearest(as_rows(X), 3, cosine=False), truth(X.toarray(), 3))
     images = rng.random((50, 1, 4, 4), dtype=np.float32)
     np.testing.assert_array_equal(
