@@ -98,12 +98,11 @@ def test_a_run_without_a_report_leaves_none_of_an_earlier_model(call, table, tmp
     assert not (tmp_path / "run" / "report.html").exists()
 
 
-def test_warnings_are_notes_without_their_place_in_the_source(call, tmp_path):
+def test_the_verdict_is_told_once_at_the_end(call, tmp_path):
     np.save(tmp_path / "equal.npy", np.ones((20, 3), np.float32))
-    code, _, err = call("fit", "equal.npy", "--epochs", 1, "--out", "run", "-q")
-    assert code == 0
-    assert "selfview: note: all rows are equal" in err
-    assert ".py" not in err
+    code, out, err = call("fit", "equal.npy", "--epochs", 1, "--out", "run", "-q")
+    assert (code, err) == (0, "")
+    assert out.count("nothing beyond PCA: all rows are equal") == 1
 
 
 def test_a_run_repeats_bit_for_bit_from_its_config(call, table, tmp_path, monkeypatch):

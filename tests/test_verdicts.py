@@ -73,11 +73,15 @@ FITS = {
     "three steps": (lambda: DIGITS[:600], {"recipe": "paper", "epochs": 1}, SHORT),
     "digits": (lambda: DIGITS, {"epochs": 5}, health.SOUND),
     "digits in one epoch": (lambda: DIGITS, {"epochs": 1}, health.SOUND),
-    "digits for long": (lambda: DIGITS[:600], {"epochs": 60}, health.SOUND),
+    "digits for long": (lambda: DIGITS[:600], {"epochs": 40}, health.SOUND),
     "digits as pictures": (lambda: DIGITS.reshape(-1, 8, 8), {"epochs": 6}, health.SOUND),
     "every digit twice": (lambda: np.repeat(DIGITS[:800], 2, 0), {}, health.SOUND),
     "texts": (texts, {"epochs": 20}, health.SOUND),
-    "clusters": (lambda: make_blobs(600, 20, centers=5, random_state=0)[0], {}, health.SOUND),
+    "clusters": (
+        lambda: make_blobs(600, 20, centers=5, random_state=0)[0],
+        {"epochs": 100},
+        health.SOUND,
+    ),
     "clusters that touch": (
         lambda: make_blobs(600, 20, centers=5, cluster_std=4, random_state=0)[0],
         {},
@@ -94,7 +98,7 @@ CAUSES = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::selfview.errors.SelfViewWarning")
+@pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 @pytest.mark.parametrize("name", FITS)
 def test_a_fit_is_called_what_it_is(name):
     make, options, outcome = FITS[name]

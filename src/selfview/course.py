@@ -1,5 +1,6 @@
 """A training under way: what its steps change and how far it is, as a state on disk and back."""
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -143,6 +144,12 @@ class Course:
             raise FileFormatError(
                 f"{state.path} does not fit this model: {told}. Delete it or name another folder"
             ) from error
+
+
+def loss_of(history: Sequence[Mapping[str, float]]) -> float:
+    """The loss of the last epoch; of a method with several, that of its first phase."""
+    names = ("loss", "reconstruction")
+    return next((history[-1][name] for name in names if name in history[-1]), math.nan)
 
 
 def steps_of(history: Sequence[Mapping[str, float]]) -> int:

@@ -4,6 +4,7 @@ So the same machine always decides the same way, and the same seed gives the sam
 """
 
 import functools
+import platform
 import warnings
 from pathlib import Path
 
@@ -53,6 +54,10 @@ def has_bfloat16(kind: str) -> bool:
     if kind == "cuda":
         # Ampere and later; before, it is emulated.
         return torch.cuda.get_device_capability() >= (8, 0)
+    # PyTorch may be held to fewer instructions than the processor has (ATEN_CPU_CAPABILITY).
+    x86 = platform.machine().lower() in ("x86_64", "amd64")
+    if x86 and not torch.backends.cpu.get_cpu_capability().startswith("AVX512"):
+        return False
     return kind == "cpu" and not BFLOAT16_FLAGS.isdisjoint(_processor_flags())
 
 

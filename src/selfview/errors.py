@@ -38,4 +38,4 @@ class SelfViewWarning(UserWarning):
 
 
 class CollapseWarning(SelfViewWarning):
-    """Training ended with an embedding or assignment that carries (almost) no information."""
+    """A fit diverged, collapsed, or found nothing beyond PCA: `health_` tells which, and why."""

@@ -21,10 +21,10 @@ from torch import Tensor, nn
 
 from selfview import forecast, health, networks, parameters, storage
 from selfview.checkpoint import Checkpoints
-from selfview.course import Course, latest_state, seed_of, steps_of
+from selfview.course import Course, latest_state, loss_of, seed_of, steps_of
 from selfview.course import History as History
 from selfview.distributed import current
-from selfview.errors import CollapseWarning, InputError, SelfViewWarning
+from selfview.errors import CollapseWarning, InputError
 from selfview.fitted import Fitted
 from selfview.inputs import as_rows
 from selfview.networks import EncodingNetwork
@@ -315,7 +315,7 @@ class Embedder(Fitted):
             run.summary.spreads or 1, np.float32
         )
         found = {
-            "loss": history[-1]["loss"] if history else math.nan,
+            "loss": loss_of(history),
             "effective_rank": health.effective_rank(Z),
             **health.figures(X, Z[:few], cosine=run.summary.text_like, seed=run.seed),
             **self._diagnose(network, x, history),
@@ -349,11 +349,8 @@ class Embedder(Fitted):
         ]
 
     def _warn(self) -> None:
-        told = self.health_["verdict"]
-        if self.health_["outcome"] in (health.DIVERGED, health.COLLAPSED):
-            warnings.warn(told, CollapseWarning, stacklevel=5)
-        elif self.health_["outcome"] == health.NOTHING:
-            warnings.warn(told, SelfViewWarning, stacklevel=5)
+        if self.health_["outcome"] in health.BAD:
+            warnings.warn(self.health_["verdict"], CollapseWarning, stacklevel=5)
 
     def _embedding_dim(self, encoder: nn.Module, run: Run) -> int:
         if isinstance(self.encoder, nn.Module):

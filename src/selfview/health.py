@@ -18,10 +18,10 @@ Floats = NDArray[np.floating[Any]]
 
 NEIGHBOURS = 10
 SAMPLE_ROWS = 1000  # of which distances are compared
-SURROGATES = 2  # of each kind
+SURROGATES = 4  # of each kind
 ROWS_PER_COMPONENT = 5  # of surrogates, at least: components of fewer rows are chance
 MIN_STRUCTURE = 1.05
-MIN_GAIN = 0.2  # nats by which nearest rows must be told better than with PCA
+MIN_GAIN = 0.1  # nats by which nearest rows must be told better than with PCA; twice in short fits
 MIN_ROWS = 50  # different ones; fewer show nothing
 ENOUGH_ROWS = 200  # without structure, so many are noise; fewer may only be too few
 ENOUGH_STEPS = 300  # of the optimiser: the fewest that epochs="auto" plans
@@ -121,9 +121,7 @@ def _log_contrast(rows: Floats) -> float:
     squares = _squared_distances(rows)
     count = _count(len(rows))
     near = np.partition(squares, count - 1, axis=1)[:, count - 1]
-    # All rows count as near ones, and every pair of a tenth of them as far ones.
-    far = squares[:: _count(len(rows))]
-    far = far[np.isfinite(far)]
+    far = squares[np.isfinite(squares)]
     least = 1e-6 * far.mean() + TINY
     logs = [np.log(np.maximum(some, least)).mean() for some in (far, near)]
     return float(logs[0] - logs[1]) / 2
@@ -269,7 +267,7 @@ def verdict(
     remedy = None if cause is None else cause.remedy
     loss, rank = found["loss"], found["effective_rank"]
     if found["different_rows"] == 1:
-        return Verdict(NOTHING, "all rows are equal")
+        return Verdict(NOTHING, "all rows are equal, so that there is nothing to learn")
     if not all(map(math.isfinite, found.values())) or loss > highest_loss:
         cure = remedy or "Lower learning_rate, or scale the data"
         return Verdict(DIVERGED, f"the loss came to {loss:.3g}. {cure}")
@@ -281,7 +279,7 @@ def verdict(
     if scarce := _no_structure(found, n_features):
         return scarce
     beside = f"than by PCA (neighbour perplexity {ours:.3g}, PCA's {theirs:.3g})"
-    if math.log(theirs / ours) > MIN_GAIN:
+    if math.log(theirs / ours) > MIN_GAIN * (1 if steps >= ENOUGH_STEPS else 2):
         return Verdict(SOUND, f"nearest rows are kept better {beside}")
     kept = f"nearest rows are kept no better {beside}"
     if cause is not None and cause.name == "learning_rate":

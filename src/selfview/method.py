@@ -26,7 +26,6 @@ from selfview.targets import adapt_temperature, entropy, marginal_error, schedul
 from selfview.training import Phase, Step
 
 PAPER_EPOCHS = 5000
-N_PROTOTYPES = 100
 AXES_ROWS = 20_000  # whose embeddings tell the principal axes
 STREAM_AXES_ROWS = 1000  # the same after each pass over a stream
 STREAM_WARMUP = 5  # steps, for the same in a stream
@@ -404,7 +403,6 @@ class SelfView(Embedder):
             "epsilon": (self.epsilon, usual),
             "xi": (self.xi, RECIPES[self.recipe].xi or usual),
             "contrast": (self.contrast or "auto", 1.0),
-            "n_prototypes": (self.n_prototypes, N_PROTOTYPES),
         }
         settings = [
             health.Setting(name, float(value), at)
