@@ -78,8 +78,8 @@ FITS = {
     "every digit twice": (lambda: np.repeat(DIGITS[:800], 2, 0), {}, health.SOUND),
     "texts": (texts, {"epochs": 20}, health.SOUND),
     "clusters": (
-        lambda: make_blobs(600, 20, centers=5, random_state=0)[0],
-        {"epochs": 100},
+        lambda: make_blobs(300, 20, centers=5, random_state=0)[0],
+        {"epochs": 150},
         health.SOUND,
     ),
     "clusters that touch": (
