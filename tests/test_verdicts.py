@@ -45,24 +45,25 @@ class Point(nn.Module):
         return (0 * x[:, :1] + self.weight).expand(-1, 3) * torch.ones(3)
 
 
+SHORTLY = {"epochs": 3}  # what tells noise is in the rows
 FITS = {
-    "gaussian noise": (lambda: random().normal(size=(600, 30)), {}, NOTHING),
-    "gaussian noise of few columns": (lambda: random().normal(size=(600, 3)), {}, NOTHING),
-    "gaussian noise of many columns": (lambda: random().normal(size=(300, 200)), {}, NOTHING),
-    "uniform noise": (lambda: random().uniform(size=(600, 20)), {}, NOTHING),
-    "heavy tails": (lambda: random().standard_t(3, size=(600, 20)), {}, NOTHING),
-    "lognormal noise": (lambda: random().lognormal(size=(600, 15)), {}, NOTHING),
-    "correlated noise": (correlated, {}, NOTHING),
+    "gaussian noise": (lambda: random().normal(size=(600, 30)), SHORTLY, NOTHING),
+    "gaussian noise of few columns": (lambda: random().normal(size=(600, 3)), SHORTLY, NOTHING),
+    "gaussian noise of many columns": (lambda: random().normal(size=(300, 200)), SHORTLY, NOTHING),
+    "uniform noise": (lambda: random().uniform(size=(600, 20)), SHORTLY, NOTHING),
+    "heavy tails": (lambda: random().standard_t(3, size=(600, 20)), SHORTLY, NOTHING),
+    "lognormal noise": (lambda: random().lognormal(size=(600, 15)), SHORTLY, NOTHING),
+    "correlated noise": (correlated, SHORTLY, NOTHING),
     "noise of unlike columns": (
         lambda: random().normal(size=(600, 15)) * np.geomspace(1, 1e4, 15),
-        {},
+        SHORTLY,
         NOTHING,
     ),
-    "sparse noise": (lambda: random().random((800, 200)) < 0.05, {}, NOTHING),
-    "columns permuted": (permuted, {}, NOTHING),
+    "sparse noise": (lambda: random().random((800, 200)) < 0.05, SHORTLY, NOTHING),
+    "columns permuted": (permuted, SHORTLY, NOTHING),
     "pictures of noise": (lambda: random().normal(size=(300, 12, 12)), {"epochs": 3}, NOTHING),
-    "one blob far away": (lambda: 50 + random().normal(size=(600, 20)), {}, NOTHING),
-    "noise learned by heart": (lambda: random().normal(size=(300, 20)), {"epochs": 60}, NOTHING),
+    "one blob far away": (lambda: 50 + random().normal(size=(600, 20)), SHORTLY, NOTHING),
+    "noise learned by heart": (lambda: random().normal(size=(300, 20)), {"epochs": 40}, NOTHING),
     "rows all equal": (lambda: np.ones((100, 5)), {}, NOTHING),
     "five rows, often": (lambda: np.repeat(random().normal(size=(5, 20)), 60, 0), {}, FEW),
     "forty rows": (lambda: DIGITS[:40], {}, FEW),
@@ -78,8 +79,8 @@ FITS = {
     "every digit twice": (lambda: np.repeat(DIGITS[:800], 2, 0), {}, health.SOUND),
     "texts": (texts, {"epochs": 20}, health.SOUND),
     "clusters": (
-        lambda: make_blobs(300, 20, centers=5, random_state=0)[0],
-        {"epochs": 150},
+        lambda: make_blobs(120, 20, centers=5, random_state=0)[0],
+        {"epochs": 150, "batch_size": 60},
         health.SOUND,
     ),
     "clusters that touch": (
@@ -90,6 +91,7 @@ FITS = {
     "wine": (lambda: load_wine().data, {"epochs": 40}, health.SOUND),
     "breast cancer": (lambda: load_breast_cancer().data, {"epochs": 20}, health.SOUND),
 }
+LONG = {"digits for long", "noise learned by heart", "clusters", "every digit twice"}
 CAUSES = {
     "a rate of 100": "Lower learning_rate",
     "a rate of 1e-8": "Raise learning_rate",
@@ -99,7 +101,9 @@ CAUSES = {
 
 
 @pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
-@pytest.mark.parametrize("name", FITS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name in LONG else ()) for name in FITS]
+)
 def test_a_fit_is_called_what_it_is(name):
     make, options, outcome = FITS[name]
     given = {"epochs": 10, "random_state": 0, "verbose": 0, "precision": "float32"} | options
