@@ -91,7 +91,7 @@ def _lines(rows: Iterable[dict[str, float]], epochs: range) -> Iterator[dict[str
 
 def describe(row: Mapping[str, float]) -> str:
     """The figures of an epoch in one line."""
-    hidden = {"epoch", "seconds", "marginal_error"}
+    hidden = {"epoch", "steps", "seconds", "marginal_error"}
     if "loss_over_log_k" in row:
         hidden.add("loss")  # which has the contrast in it, if that is on
     return " ".join(
