@@ -19,6 +19,7 @@ def chirp(rate: int, seconds: float = 0.5) -> np.ndarray:
 
 
 def test_the_spectrogram_is_that_of_scipys_short_time_transform() -> None:
+    pytest.importorskip("scipy", minversion="1.12")  # has ShortTimeFFT
     from scipy.signal import ShortTimeFFT, get_window
 
     signal = 9000 * chirp(8000)[: 94 + 47 * 60]  # frames every 60 samples exactly
