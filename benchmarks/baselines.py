@@ -26,8 +26,9 @@ import torch
 from sklearn import decomposition, manifold
 from sklearn.neural_network import MLPRegressor
 
-from selfview import baselines, evaluate, load_dataset, networks
-from selfview.recipes import RECIPES
+from selfview import baselines, evaluate, load_dataset
+from selfview.estimator.recipes import RECIPES
+from selfview.networks import encoders
 
 SEED, DIM, BATCH, RATE = 0, 10, 256, 1e-3
 NEIGHBOURS = 10
@@ -108,14 +109,14 @@ def pythae_code(kind: str, X: np.ndarray, epochs: int) -> np.ndarray:
     from pythae.pipelines import TrainingPipeline
     from pythae.trainers import AdversarialTrainerConfig, BaseTrainerConfig
 
-    shape = networks.input_shape(X.shape[1:], "auto")
+    shape = encoders.input_shape(X.shape[1:], "auto")
     encoder = RECIPES["selfview"].images if len(shape) == 3 else "mlp"
     variational = kind != "AE"
 
     class Encoder(BaseEncoder):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.mean = networks.make_encoder(encoder, shape, DIM, True)
+            self.mean = encoders.make_encoder(encoder, shape, DIM, True)
             self.width = copy.deepcopy(self.mean[-1])
 
         def forward(self, x: torch.Tensor) -> Any:
@@ -128,7 +129,7 @@ def pythae_code(kind: str, X: np.ndarray, epochs: int) -> np.ndarray:
     class Decoder(BaseDecoder):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.layers = networks.make_decoder(encoder, DIM, shape, True)
+            self.layers = encoders.make_decoder(encoder, DIM, shape, True)
 
         def forward(self, z: torch.Tensor) -> Any:
             return ModelOutput(reconstruction=self.layers(z))

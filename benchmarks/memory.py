@@ -162,9 +162,10 @@ def measure(kind: str, path: Path, encoder: str) -> dict[str, Any]:
     """Prepare, check, train and embed; what each took, a row."""
     from torch import nn
 
-    from selfview import SelfView, stored
+    from selfview import SelfView
     from selfview.data import guard, read
-    from selfview.inputs import as_rows
+    from selfview.rows import on_disk
+    from selfview.rows.conversion import as_rows
 
     guard.IN_MEMORY = 0  # small files too go the way of large ones, so that sizes can be compared
     warnings.simplefilter("ignore")  # one epoch teaches little, and says so
@@ -197,16 +198,16 @@ def measure(kind: str, path: Path, encoder: str) -> dict[str, Any]:
         "peak_fit_mib": fitted, "peak_mib": status("VmHWM"), "private_mib": status("RssAnon"),
         "cpu_s": {name: seconds for name, (seconds, _) in took.items()},
         "work_s": {name: work for name, (_, work) in took.items()},
-        "buffer_mib": stored.BUFFER_BYTES / MIB,
+        "buffer_mib": on_disk.BUFFER_BYTES / MIB,
     }  # fmt: skip
 
 
 def epoch(meter: Meter, model: Any, X: Any) -> tuple[float, float]:
     """Seconds of an epoch of a fit, without what goes before and after, and of the work."""
-    from selfview import training
-    from selfview.progress import watched
+    from selfview.training import loop
+    from selfview.training.progress import watched
 
-    original, starts, ends = training.batches, [], []
+    original, starts, ends = loop.batches, [], []
     marks: list[tuple[float, int]] = []
 
     def noted(*given: Any) -> Any:
@@ -214,12 +215,12 @@ def epoch(meter: Meter, model: Any, X: Any) -> tuple[float, float]:
         starts.append(meter.now())
         return original(*given)
 
-    training.batches = noted
+    loop.batches = noted
     try:
         with watched(lambda _: ends.append(meter.now())):
             model.fit(X)
     finally:
-        training.batches = original
+        loop.batches = original
     work = (meter.worked - marks[0][0]) / (meter.times - marks[0][1])
     return (sum(ends) - sum(starts)) / len(ends), work
 
@@ -236,7 +237,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=SIZES[-1])
     parser.add_argument("--encoder", choices=("linear", "mlp"), default="linear")
     given = parser.parse_args()
-    from selfview.stored import BUFFER_BYTES
+    from selfview.rows.on_disk import BUFFER_BYTES
 
     print(
         f"encoder: {given.encoder}; seconds are the processor's, a million rows; memory is MiB, "

@@ -32,10 +32,11 @@ def seconds_a_row(X: Any) -> float:
     """Processor's seconds a row of training, without what goes before and after."""
     from torch import nn
 
-    from selfview import SelfView, training
-    from selfview.progress import watched
+    from selfview import SelfView
+    from selfview.training import loop
+    from selfview.training.progress import watched
 
-    original, marks, rows = training.batches, [], 0
+    original, marks, rows = loop.batches, [], 0
 
     def some(*given: Any) -> Any:
         nonlocal rows
@@ -47,12 +48,12 @@ def seconds_a_row(X: Any) -> float:
     encoder, epochs = nn.Linear(FEATURES, 10), max(1, ROWS // X.shape[0])
     model = SelfView(encoder=encoder, epochs=epochs, batch_size=BATCH, random_state=0, verbose=0)
     model.set_params(views="random", neighbours=0)
-    training.batches = some
+    loop.batches = some
     try:
         with watched(lambda _: marks.append(time.process_time())):
             model.fit(X)
     finally:
-        training.batches = original
+        loop.batches = original
     return float(np.diff(marks)[::2].sum()) / rows
 
 

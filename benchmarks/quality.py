@@ -32,7 +32,7 @@ from sklearn.preprocessing import StandardScaler
 import contest
 from selfview import SelfView, __version__, evaluate, load_dataset
 from selfview.baselines import PCA
-from selfview.recipes import RECIPES
+from selfview.estimator.recipes import RECIPES
 
 DATASETS = ("fsdd", "reuters", "20news", "msi", "mnist", "fashion-mnist")
 # Epochs of the budget: within the seconds that a user will give it, on two cores.

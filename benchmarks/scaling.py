@@ -27,7 +27,7 @@ PROCESS = """
 import resource, sys
 import numpy as np
 from selfview import SelfView
-from selfview.inputs import as_rows
+from selfview.rows.conversion import as_rows
 n, d, k, batch = map(int, sys.argv[1:])
 if n:
     rows = 10 * batch if n > 10 * batch else n

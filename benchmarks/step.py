@@ -22,13 +22,13 @@ import contest
 import plain
 from selfview import SelfView
 from selfview.baselines import AutoEncoder
-from selfview.devices import has_bfloat16
 from selfview.distributed import ALONE
-from selfview.estimator import Embedder
-from selfview.inputs import as_rows
-from selfview.networks import convolutions
+from selfview.estimator.base import Embedder
+from selfview.estimator.devices import has_bfloat16
+from selfview.networks.encoders import convolutions
+from selfview.rows.conversion import as_rows
 from selfview.targets import adapt_temperature
-from selfview.training import Step, _descend, autocast
+from selfview.training.loop import Step, _descend, autocast
 
 BATCH, K, PASSES = 256, 100, 11
 SHAPES = {"784": (784,), "2000": (2000,), "2304": (2304,), "28x28": (1, 28, 28)}

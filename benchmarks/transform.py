@@ -20,7 +20,7 @@ import torch
 
 import contest
 from selfview import SelfView
-from selfview.training import TrainingError
+from selfview.training.loop import TrainingError
 from step import encoder_flops
 
 FEATURES = 2304

@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 from torch import nn
 
 from selfview import SelfView
-from selfview.axes import principal_axes
+from selfview.whitening import principal_axes
 
 # Two epochs of noise teach nothing, and the model says so.
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")

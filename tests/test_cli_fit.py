@@ -18,7 +18,7 @@ from sklearn.base import clone
 from selfview import InputError, SelfView
 from selfview.cli import main
 from selfview.cli.fit import CHOICES
-from selfview.forecast import duration, forecast
+from selfview.estimator.forecast import duration, forecast
 
 
 @pytest.fixture
@@ -222,7 +222,10 @@ def test_times_are_told_in_the_unit_people_take(seconds, words):
 
 
 # A state is written after every epoch, so that the test needn't wait for one.
-OFTEN = "import selfview.checkpoint as c, selfview.cli as m; c.Checkpoints.INTERVAL = 0; m.main()"
+OFTEN = (
+    "import selfview.saving.checkpoints as c, selfview.cli as m; "
+    "c.Checkpoints.INTERVAL = 0; m.main()"
+)
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])

@@ -7,12 +7,12 @@ import pytest
 from typer.testing import CliRunner
 
 from selfview import SelfView, evaluate
-from selfview import compare as comparing
 from selfview.cli import app
-from selfview.compare import METHODS, Record, Settings, chosen, compare
-from selfview.disk import locked
+from selfview.cli import comparison as comparing
+from selfview.cli.comparison import METHODS, Record, Settings, chosen, compare
 from selfview.errors import CheckpointError, InputError
 from selfview.report.comparison import markdown, plain, tabulate
+from selfview.saving.files import locked
 
 SETTINGS = Settings(n_components=2, epochs=1, measures=("linear",))
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from selfview.convolution import Convolution, Flatten
+from selfview.networks.convolution import Convolution, Flatten
 
 
 def twins(channels, padding=0, stride=2):

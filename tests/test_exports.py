@@ -15,7 +15,7 @@ from selfview import SelfView, export
 from selfview.baselines import PCA
 from selfview.data import load_preparation, read
 from selfview.errors import InputError, MissingDependencyError
-from selfview.exports import ExportError
+from selfview.saving.export import ExportError
 
 
 def fitted(X, **parameters):

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from selfview import SelfView, baselines
-from selfview.inputs import as_rows
+from selfview.rows.conversion import as_rows
 
 # A few steps teach nothing, and a run says so; here that is meant.
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")

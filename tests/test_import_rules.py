@@ -12,18 +12,13 @@ SOURCE = Path(selfview.__file__).parent
 
 # Left to right: a room may import only from rooms before it.
 ORDER = (
-    *("errors", "labels", "parameters", "stored", "rows", "stream", "inputs", "devices"),
-    *("health", "progress", "interrupts", "randomness", "disk", "distributed"),
-    *("views", "targets", "losses", "axes", "convolution", "passes", "networks", "training"),
-    *("checkpoint", "synchrony", "course", "neighbours", "pairs"),
-    *("recipes", "run", "forecast", "storage", "fitted", "estimator"),
-    *("method", "baselines", "evaluation", "exports", "events", "configuration"),
-    *("runs", "embedding", "compare", "paper", "report", "cli", "__main__"),
+    *("errors", "labels", "distributed", "rows", "networks", "saving"),
+    *("views", "targets", "losses", "whitening", "health", "training"),
+    *("neighbours", "pairs", "estimator", "method", "baselines"),
+    *("evaluation", "data", "paper", "report", "cli", "__main__"),
 )
 STRANGERS = {"views", "targets", "losses", "networks", "training"}
-LEARNING = (*STRANGERS, "passes", "pairs", "fitted", "estimator", "method", "baselines")
-# Only for its name in a type.
-LATE = {("storage", "estimator"), ("forecast", "estimator"), ("exports", "estimator")}
+LEARNING = (*STRANGERS, "pairs", "estimator", "method", "baselines")
 
 
 def imports(path):

@@ -21,12 +21,12 @@ from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning, evaluate, pairs
-from selfview.inputs import as_rows
+from selfview.estimator.plan import AUTO_STEPS
+from selfview.estimator.recipes import RECIPES
 from selfview.neighbours import Neighbours
-from selfview.passes import apart
-from selfview.recipes import RECIPES
-from selfview.run import AUTO_STEPS
-from selfview.training import Step, n_batches
+from selfview.networks.forward import apart
+from selfview.rows.conversion import as_rows
+from selfview.training.loop import Step, n_batches
 
 # A few steps teach nothing, and a run says so; here that is meant.
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")

@@ -7,9 +7,9 @@ import torch
 from sklearn.neighbors import NearestNeighbors
 
 from selfview import neighbours
-from selfview.inputs import as_rows
 from selfview.neighbours import Neighbours, nearest
-from selfview.training import Step
+from selfview.rows.conversion import as_rows
+from selfview.training.loop import Step
 
 
 def truth(X, count, metric="euclidean"):

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from selfview.errors import InputError
-from selfview.networks import (
+from selfview.networks.encoders import (
     EncoderHead,
     cnn_encoder,
     head,

@@ -6,9 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from selfview import networks
-from selfview.networks import EncoderHead, ScaledEncoder, cnn_encoder, mlp_encoder
-from selfview.passes import cast_once, constant
+from selfview.networks import encoders
+from selfview.networks.encoders import (
+    EncoderHead,
+    ScaledEncoder,
+    cnn_encoder,
+    mlp_encoder,
+)
+from selfview.networks.forward import cast_once, constant
 
 
 class Centred(nn.Module):
@@ -29,7 +34,7 @@ def network(kind, scale=1.0):
     else:
         made = cnn_encoder((1, 12, 12), 5) if kind == "cnn" else mlp_encoder(20, 5)
         encoder = ScaledEncoder(scale, *made)
-    return EncoderHead(encoder, networks.head(5, 8), epsilon=1.0, temperature=1.0)
+    return EncoderHead(encoder, encoders.head(5, 8), epsilon=1.0, temperature=1.0)
 
 
 def batches(kind, count):

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from selfview.errors import InputError
-from selfview.inputs import as_rows
+from selfview.rows.conversion import as_rows
 
 
 class Items(torch.utils.data.Dataset):

@@ -12,9 +12,9 @@ import torch
 
 from selfview import SelfView
 from selfview.cli import main
-from selfview.configuration import describe
+from selfview.cli.configuration import describe
+from selfview.cli.run_folder import home, save_run
 from selfview.data import read
-from selfview.runs import home, save_run
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 
@@ -102,7 +102,7 @@ def test_a_forced_fit_that_fails_leaves_the_earlier_run(call, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("selfview.storage.write_state", full)
+    monkeypatch.setattr("selfview.saving.model_file.write_state", full)
     code, _, err = call(*fit("b.npy", "--force"))
     assert code == 1
     assert "No space left" in err

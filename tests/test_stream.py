@@ -10,10 +10,10 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 from selfview import SelfView, evaluate, health, load_dataset
-from selfview.inputs import as_rows
 from selfview.neighbours import nearest
-from selfview.stream import WINDOW_BYTES, WINDOW_ROWS, Stream
-from selfview.training import stream_rate
+from selfview.rows.conversion import as_rows
+from selfview.rows.stream import WINDOW_BYTES, WINDOW_ROWS, Stream
+from selfview.training.loop import stream_rate
 
 CHUNK = 256
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from selfview.networks import cnn_encoder
-from selfview.training import Phase, TrainingError, adam, all_finite, batches, step_seed, train
+from selfview.networks.encoders import cnn_encoder
+from selfview.training.loop import Phase, TrainingError, adam, all_finite, batches, step_seed, train
 
 
 @given(n=st.integers(2, 700), size=st.integers(2, 300), seed=st.integers(0, 9))

@@ -12,10 +12,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from selfview import CollapseWarning, SelfView
-from selfview.inputs import as_rows
 from selfview.neighbours import nearest
 from selfview.pairs import Pairs
-from selfview.training import Step
+from selfview.rows.conversion import as_rows
+from selfview.training.loop import Step
 
 # Two epochs learn little, which is told.
 pytestmark = pytest.mark.filterwarnings(f"ignore::{CollapseWarning.__module__}.CollapseWarning")
@@ -47,7 +47,7 @@ def test_spreads_are_the_standard_deviations_and_only_of_unlike_columns():
 
 
 def test_spreads_are_right_for_rows_in_many_chunks(monkeypatch):
-    monkeypatch.setattr("selfview.rows.CHUNK_BYTES", 200)
+    monkeypatch.setattr("selfview.rows.base.CHUNK_BYTES", 200)
     X = table(300)
     np.testing.assert_allclose(as_rows(X).summary().spreads[:5], X[:, :5].std(0), rtol=1e-4)
 
@@ -119,7 +119,7 @@ def test_saved_exported_and_resumed_models_keep_the_units(tmp_path):
 def test_an_exported_encoder_takes_the_columns_as_they_come(tmp_path):
     import torch
 
-    from selfview.exports import export
+    from selfview.saving.export import export
 
     X = table().astype(np.float32)
     model = small().fit(X)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from selfview.networks import EncoderHead, cnn_encoder, head, mlp_encoder
+from selfview.networks.encoders import EncoderHead, cnn_encoder, head, mlp_encoder
 from selfview.views import adversarial_step, random_step, scaled, untouched
 
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from selfview.data.dataset import Dataset
     from selfview.data.named import load_dataset
     from selfview.evaluation import evaluate
-    from selfview.exports import export
     from selfview.method import SelfView
+    from selfview.saving.export import export
 
 __version__ = "0.1.0"
 
@@ -24,7 +24,7 @@ _HOMES = {
     "Dataset": "selfview.data",
     "SelfView": "selfview.method",
     "evaluate": "selfview.evaluation",
-    "export": "selfview.exports",
+    "export": "selfview.saving.export",
     "load_dataset": "selfview.data",
 }
 

@@ -10,20 +10,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from selfview import health, networks, parameters
-from selfview.axes import principal_axes
+from selfview import health
 from selfview.errors import InputError
-from selfview.estimator import Embedder, History, Run
+from selfview.estimator import parameters
+from selfview.estimator.base import Embedder, History, Run
+from selfview.estimator.recipes import RECIPES, SCHEDULES, input_scale
 from selfview.losses import swapped_kl, told_apart
 from selfview.neighbours import Neighbours
-from selfview.networks import EncoderHead
+from selfview.networks import encoders
+from selfview.networks.encoders import EncoderHead
+from selfview.networks.forward import apart, cast_once
 from selfview.pairs import VIEWS, Pairs
-from selfview.passes import apart, cast_once
-from selfview.recipes import RECIPES, SCHEDULES, input_scale
-from selfview.rows import Rows
-from selfview.stream import Stream
+from selfview.rows.base import Rows
+from selfview.rows.stream import Stream
 from selfview.targets import adapt_temperature, entropy, marginal_error, scheduled_entropy, sinkhorn
-from selfview.training import Phase, Step
+from selfview.training.loop import Phase, Step
+from selfview.whitening import principal_axes
 
 PAPER_EPOCHS = 5000
 AXES_ROWS = 20_000  # whose embeddings tell the principal axes
@@ -209,7 +211,7 @@ class SelfView(Embedder):
     @property
     def scale_(self) -> float | NDArray[np.float32]:
         """What rows are divided by."""
-        scale = networks.scale_of(self._fitted_network().encoder)
+        scale = encoders.scale_of(self._fitted_network().encoder)
         return scale.cpu().numpy() if scale.ndim else float(scale)
 
     def predict_proba(self, X: Any) -> Any:
@@ -236,7 +238,7 @@ class SelfView(Embedder):
         parameters.integer_or("neighbours", self.neighbours, "auto", at_least=0)
         if self.contrast != 0:
             parameters.positive_or("contrast", self.contrast, "auto")
-        parameters.one_of("batch_norm", self.batch_norm, networks.BATCH_NORM)
+        parameters.one_of("batch_norm", self.batch_norm, encoders.BATCH_NORM)
         parameters.one_of("views", self.views, list(VIEWS))
         if self._makes_both_views() and self.neighbours not in ("auto", 0):
             raise InputError(
@@ -294,11 +296,11 @@ class SelfView(Embedder):
     def _network(self, run: Run) -> EncoderHead:
         normed = self.batch_norm in ("both", "encoder")
         name = self._encoder_for(run.shape)
-        encoder = networks.make_encoder(name, run.shape, self.n_components, normed)
+        encoder = encoders.make_encoder(name, run.shape, self.n_components, normed)
         dim = self._embedding_dim(encoder, run)
         if not isinstance(self.encoder, nn.Module):  # an own one takes the rows as they are
-            encoder = networks.ScaledEncoder(input_scale(run.summary), *encoder.children())
-        head = networks.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
+            encoder = encoders.ScaledEncoder(input_scale(run.summary), *encoder.children())
+        head = encoders.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
         epsilon = self.epsilon
         if epsilon == "auto":
             epsilon = RECIPES[self.recipe].epsilon(run.summary)
@@ -358,7 +360,7 @@ class SelfView(Embedder):
         usual = RECIPES[self.recipe].xi
         if usual is None:
             return float(network.epsilon)
-        scale = networks.scale_of(network.encoder)
+        scale = encoders.scale_of(network.encoder)
         return usual if scale.ndim else usual * float(scale)
 
     def _contrast(self, run: Run) -> float:
@@ -369,7 +371,7 @@ class SelfView(Embedder):
     @torch.no_grad()
     def _finish(self, network: EncoderHead, rows: Rows, run: Run) -> None:
         axes = RECIPES[self.recipe].axes if self.axes == "auto" else self.axes
-        if axes == "learned" or not isinstance(network.encoder, networks.ScaledEncoder):
+        if axes == "learned" or not isinstance(network.encoder, encoders.ScaledEncoder):
             return
         most = STREAM_AXES_ROWS if run.stream else AXES_ROWS
         some = np.sort(np.random.default_rng(run.seed).permutation(rows.n)[:most])

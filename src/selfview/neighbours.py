@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from selfview.checkpoint import differences, read_state, write_state
 from selfview.distributed import current
 from selfview.errors import FileFormatError
-from selfview.rows import Rows
-from selfview.training import Step
+from selfview.rows.base import Rows
+from selfview.saving.checkpoints import differences, read_state, write_state
+from selfview.training.loop import Step
 
 EXACT_ROWS = 20_000
 EXACT_NUMBERS = 1 << 28  # entries that the exact search may hold at once: 1 GiB of float32
@@ -139,7 +139,7 @@ def nearest(
 
     Examples
     --------
-    >>> from selfview.inputs import as_rows
+    >>> from selfview.rows.conversion import as_rows
     >>> nearest(as_rows(np.array([[0.0], [1.0], [5.0]])), 1, cosine=False).ravel().tolist()
     [1, 0, 1]
     """

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from selfview.neighbours import Neighbours
-from selfview.networks import EncoderHead, scale_of
-from selfview.passes import constant
-from selfview.training import Step
+from selfview.networks.encoders import EncoderHead, scale_of
+from selfview.networks.forward import constant
+from selfview.training.loop import Step
 from selfview.views import adversarial_step, moved, random_step, untouched
 
 # How each of the two views is made.

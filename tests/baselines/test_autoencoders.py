@@ -13,7 +13,7 @@ from torch import nn
 from torch.distributions import Bernoulli, Normal, kl_divergence
 from torch.nn import functional
 
-from selfview import SelfView, evaluate, load_dataset, networks
+from selfview import SelfView, evaluate, load_dataset
 from selfview.baselines import (
     AdversarialAutoEncoder,
     AutoEncoder,
@@ -25,11 +25,12 @@ from selfview.baselines.aae import discriminator_loss, generator_loss
 from selfview.baselines.autoencoders import corrupt, kl_sparsity
 from selfview.baselines.learned import mean_and_spread, principal_start
 from selfview.baselines.vae import gaussian_nll, kl_from_standard_normal, reparametrise
-from selfview.checkpoint import Checkpoints
 from selfview.errors import InputError
-from selfview.estimator import Run
-from selfview.inputs import as_rows
-from selfview.rows import Summary
+from selfview.estimator.base import Run
+from selfview.networks import encoders
+from selfview.rows.base import Summary
+from selfview.rows.conversion import as_rows
+from selfview.saving.checkpoints import Checkpoints
 
 KINDS = (
     AutoEncoder,
@@ -191,7 +192,7 @@ def test_aggregated_posterior_moves_towards_the_prior(rng):
     # An own encoder: ours begins, and with batch norm stays, at the prior's mean and variance.
     with torch.random.fork_rng():
         torch.manual_seed(0)
-        own = networks.mlp_encoder(12, 2, batch_norm=False)
+        own = encoders.mlp_encoder(12, 2, batch_norm=False)
     free = {"encoder": own, "batch_norm": False, "learning_rate": 1e-3, **QUICK}
     plain = AutoEncoder(2, epochs=60, **free).fit_transform(X)
     early = AdversarialAutoEncoder(2, adversarial_rate=0.3, epochs=1, **free).fit_transform(X)
@@ -236,7 +237,7 @@ def test_table_1_counts():
     cnn = parameters(AutoEncoder, (1, 28, 28), batch_norm=False, recipe="paper")
     assert round(count(cnn) / 1e6, 2) == 1.73  # a mirrored decoder; the table's 1.23 M fits none
     assert round(count(parameters(SelfView, (1, 28, 28), recipe="paper")) / 1e6, 2) == 0.90
-    encoder = networks.mlp_encoder(1024, 10, batch_norm=False)
+    encoder = encoders.mlp_encoder(1024, 10, batch_norm=False)
     assert round(count(encoder.parameters()) / 1e6, 2) == 2.11  # the table's; without the head
 
 
@@ -244,8 +245,8 @@ def test_table_1_counts():
 @pytest.mark.parametrize("batch_norm", [True, False])
 def test_the_decoder_gives_images_of_the_size_that_came(shape, batch_norm):
     x = torch.randn(2, *shape)
-    encoder = networks.cnn_encoder(shape, 3, batch_norm)
-    assert networks.cnn_decoder(3, shape, batch_norm)(encoder(x)).shape == x.shape
+    encoder = encoders.cnn_encoder(shape, 3, batch_norm)
+    assert encoders.cnn_decoder(3, shape, batch_norm)(encoder(x)).shape == x.shape
 
 
 @EACH

@@ -8,8 +8,8 @@ from scipy.optimize import lsq_linear
 from sklearn import decomposition, manifold
 
 from selfview.baselines import LLE, NMF, PCA, Isomap, Raw, manifolds
-from selfview.checkpoint import read_state, write_state
 from selfview.errors import FileFormatError, InputError
+from selfview.saving.checkpoints import read_state, write_state
 
 ALL = [
     Raw(),

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from selfview.baselines import CPC, AutoEncoder
 from selfview.baselines.cpc import image_patches, info_nce, vector_segments
 from selfview.errors import InputError
-from selfview.estimator import Run
-from selfview.rows import Summary
+from selfview.estimator.base import Run
+from selfview.rows.base import Summary
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 QUICK = {"random_state": 0, "verbose": 0}

@@ -18,9 +18,9 @@ from selfview.baselines import (
 from selfview.cli.embed import _write_together
 from selfview.data import Dataset
 from selfview.distributed import current
-from selfview.synchrony import synchronised
 from selfview.targets import adapt_temperature, entropy, marginal_error, sinkhorn
-from selfview.training import TrainingError
+from selfview.training.batch_norm import synchronised
+from selfview.training.loop import TrainingError
 from selfview.views import random_step
 
 # Rounding of bfloat16 would hide what is compared: one and two processes sum in another order.

@@ -8,9 +8,9 @@ import os
 import signal
 import sys
 
-from selfview import training
-from selfview.checkpoint import Checkpoints
 from selfview.cli import main
+from selfview.saving.checkpoints import Checkpoints
+from selfview.training import loop
 
 KILLED = (3, 1)  # epoch and step, from 0
 
@@ -30,6 +30,6 @@ if __name__ == "__main__":
     rank, restart = os.environ["RANK"], os.environ["TORCHELASTIC_RESTART_COUNT"]
     Checkpoints.INTERVAL, Checkpoints.SHARE = 0.0, 1e9  # a state after every step
     doomed = rank == "1" and restart == "0"
-    training.step_seed = noting(training.step_seed, f"{sys.argv[1]}-{rank}-{restart}", doomed)
+    loop.step_seed = noting(loop.step_seed, f"{sys.argv[1]}-{rank}-{restart}", doomed)
     sys.argv[1:] = sys.argv[2:]
     main()

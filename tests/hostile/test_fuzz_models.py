@@ -13,13 +13,13 @@ from mutate import TIMES, bytes_of, generator, in_time, json_of
 from hostile import FIXTURE, encoder, join, split
 from selfview import SelfView, SelfViewError
 from selfview.baselines import LLE, NMF, PCA, Isomap
-from selfview.checkpoint import read_state, write_state
 from selfview.data import Dataset, load_preparation, read
 from selfview.data.audio import AudioPreparation
 from selfview.data.cache import cache_folder, remembered
 from selfview.data.imzml import ImzMLPreparation, PeakPreparation
 from selfview.data.tables import TablePreparation
 from selfview.errors import FileFormatError
+from selfview.saving.checkpoints import read_state, write_state
 
 sys.path.append(str(Path(__file__).parents[1] / "data"))
 import samples

@@ -13,9 +13,9 @@ import torch
 from hostile import Evil, described, encoder, join, objects, split
 from selfview import SelfView, SelfViewError
 from selfview.baselines import PCA
-from selfview.checkpoint import read_state
 from selfview.data import load_preparation
 from selfview.errors import FileFormatError
+from selfview.saving.checkpoints import read_state
 
 
 def load(model):

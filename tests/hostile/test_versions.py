@@ -8,11 +8,12 @@ import torch
 from torch import nn
 
 from hostile import FIXTURE, FIXTURES, described, encoder
-from selfview import SelfView, storage
+from selfview import SelfView
 from selfview.baselines import PCA
-from selfview.checkpoint import read_state, write_state
 from selfview.data import load_preparation, preparation
 from selfview.errors import FileFormatError, SelfViewError
+from selfview.saving import model_file
+from selfview.saving.checkpoints import read_state, write_state
 
 EXPECTED = json.loads((FIXTURE / "expected.json").read_text())
 ROWS = np.array(EXPECTED["rows"], np.float32)
@@ -27,7 +28,7 @@ def written(request):
 
 
 def test_every_version_has_a_fixture():
-    assert [f"model-v{number}" for number in range(1, storage.VERSION + 1)] == VERSIONS
+    assert [f"model-v{number}" for number in range(1, model_file.VERSION + 1)] == VERSIONS
 
 
 def test_a_model_gives_what_it_gave_when_it_was_written(written):
@@ -93,7 +94,7 @@ def test_a_built_in_encoder_of_each_version_gives_what_its_layers_give(
         if isinstance(norm, nn.BatchNorm1d | nn.BatchNorm2d):
             nn.init.normal_(norm.running_mean)
             nn.init.uniform_(norm.running_var, 0.5, 2.0)
-    tensors, meta = read_state(FIXTURES / f"model-v{version}" / "selfview" / storage.FILE)
+    tensors, meta = read_state(FIXTURES / f"model-v{version}" / "selfview" / model_file.FILE)
     tensors = {name: t for name, t in tensors.items() if not name.startswith("encoder.")}
     tensors |= {f"encoder.{name}": t for name, t in layers.state_dict().items()}
     scale = 1.0 if version == 1 else 4.0
@@ -102,7 +103,7 @@ def test_a_built_in_encoder_of_each_version_gives_what_its_layers_give(
     given = meta["parameters"] | {"encoder": "auto", "n_components": 3, "recipe": recipe}
     assert ("lengths" in given) == (version == 1)
     changed = meta | {"parameters": given, "shape_in": list(shape)}
-    write_state(tmp_path / storage.FILE, tensors, changed)
+    write_state(tmp_path / model_file.FILE, tensors, changed)
 
     rows = np.random.default_rng(0).normal(size=(5, *shape)).astype(np.float32)
     with torch.no_grad():
@@ -112,7 +113,7 @@ def test_a_built_in_encoder_of_each_version_gives_what_its_layers_give(
     np.testing.assert_allclose(model.transform(rows), expected, atol=1e-5)
     # What is saved now is of this version, and gives the same.
     model.save(tmp_path / "new")
-    assert read_state(tmp_path / "new" / storage.FILE)[1]["version"] == storage.VERSION
+    assert read_state(tmp_path / "new" / model_file.FILE)[1]["version"] == model_file.VERSION
     np.testing.assert_array_equal(
         SelfView.load(tmp_path / "new").transform(rows), model.transform(rows)
     )
@@ -141,10 +142,10 @@ def test_older_descriptions_are_brought_up_a_version_at_a_time(model, monkeypatc
         meta["parameters"]["probe"] = 3.0
         del meta["parameters"]["xi"]
 
-    present = storage.VERSION
-    monkeypatch.setattr(storage, "VERSION", present + 2)
-    upgrades = storage.UPGRADES | {present: rename, present + 1: add}
-    monkeypatch.setattr(storage, "UPGRADES", upgrades)
+    present = model_file.VERSION
+    monkeypatch.setattr(model_file, "VERSION", present + 2)
+    upgrades = model_file.UPGRADES | {present: rename, present + 1: add}
+    monkeypatch.setattr(model_file, "UPGRADES", upgrades)
     described(model / "selfview/model.safetensors", old_name)
     found = SelfView.load(model / "selfview", encoder=encoder())
     assert steps == [1, 2]
@@ -155,16 +156,16 @@ def test_older_descriptions_are_brought_up_a_version_at_a_time(model, monkeypatc
 
 
 def test_an_upgrade_of_a_damaged_description_is_our_error(model, monkeypatch):
-    monkeypatch.setattr(storage, "VERSION", 2)
+    monkeypatch.setattr(model_file, "VERSION", 2)
     monkeypatch.setattr(
-        storage, "UPGRADES", {1: lambda t, meta: (t, meta | {"a": meta["nothing"]})}
+        model_file, "UPGRADES", {1: lambda t, meta: (t, meta | {"a": meta["nothing"]})}
     )
     with pytest.raises(FileFormatError, match="is damaged"):
         SelfView.load(model / "selfview", encoder=encoder())
 
 
 def test_every_older_version_has_its_step():
-    assert sorted(storage.UPGRADES) == list(range(storage.VERSION))
+    assert sorted(model_file.UPGRADES) == list(range(model_file.VERSION))
     assert sorted(preparation.UPGRADES) == list(range(1, preparation.FORMAT))
 
 

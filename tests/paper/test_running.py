@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from selfview import estimator
-from selfview.checkpoint import Checkpoints
 from selfview.errors import DownloadError
+from selfview.estimator import base
 from selfview.paper import measuring, metrics, running, training
 from selfview.paper.budgets import SMOKE
 from selfview.paper.plan import Choice, jobs_of, missing
 from selfview.paper.records import RECORDS, RecordError, read_shelf
 from selfview.paper.running import run
+from selfview.saving.checkpoints import Checkpoints
 
 EVERYTHING = ("fit", "scores", "data", "parameters", "resolved", "history", "health", "provenance")
 
@@ -120,7 +120,7 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(folders, tmp_path, monkey
 
     monkeypatch.setattr(Checkpoints, "INTERVAL", -1.0)
     with monkeypatch.context() as stopped:
-        stopped.setattr(estimator, "follow", stop_after_one)
+        stopped.setattr(base, "follow", stop_after_one)
         with pytest.raises(KeyboardInterrupt):
             run(job, *folders, budget="smoke")
     assert list((folders[1] / job[0].fit.key / "checkpoint").glob("checkpoint-000001-*"))

@@ -23,9 +23,9 @@ import torch._dynamo  # noqa: F401 (else every child imports it, at its first st
 from safetensors.torch import save_file
 from small_fits import rows, small_model
 
-from selfview import disk
-from selfview.checkpoint import Checkpoints
 from selfview.neighbours import Neighbours
+from selfview.saving import files
+from selfview.saving.checkpoints import Checkpoints
 
 MOMENTS = (
     "half-written",
@@ -67,13 +67,13 @@ def arm(moment):
         return len(seen) >= 3
 
     if moment == "half-written":
-        disk.os.fdopen = lambda *a: HalfWriter(fdopen(*a)) if third() else fdopen(*a)
+        files.os.fdopen = lambda *a: HalfWriter(fdopen(*a)) if third() else fdopen(*a)
     elif moment == "before-sync":
-        disk.os.fsync = lambda handle: die() if third() else fsync(handle)
+        files.os.fsync = lambda handle: die() if third() else fsync(handle)
     elif moment == "before-rename":
-        disk.os.replace = lambda *a: die() if third() else replace(*a)
+        files.os.replace = lambda *a: die() if third() else replace(*a)
     elif moment == "after-rename":
-        disk.os.replace = lambda *a: (replace(*a), die() if third() else None)
+        files.os.replace = lambda *a: (replace(*a), die() if third() else None)
     elif moment == "before-the-old-are-removed":
         Path.unlink = lambda self, **kwargs: die()
     else:

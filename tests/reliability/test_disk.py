@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from small_fits import bits, figures, rows, small_model
 
-from selfview.checkpoint import Checkpoints, read_state
 from selfview.cli.options import write_embedding
 from selfview.data.texts import TextPreparation
-from selfview.disk import TEMPORARY, write_bytes
 from selfview.errors import CheckpointError
+from selfview.saving.checkpoints import Checkpoints, read_state
+from selfview.saving.files import TEMPORARY, write_bytes
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 
@@ -82,14 +82,14 @@ def test_a_full_disk_keeps_the_last_good_state(mount, whole, every_step):
 def test_a_disk_that_is_full_from_the_start_is_told_before_training(mount, monkeypatch):
     folder = mount("size=64k")
     (folder / "stuffing").write_bytes(bytes(64 << 10))
-    monkeypatch.setattr("selfview.training.step_seed", None)  # no step can be taken
+    monkeypatch.setattr("selfview.training.loop.step_seed", None)  # no step can be taken
     with pytest.raises(CheckpointError, match=r"No space left on device\. Free some space"):
         small_model(checkpoint=folder / "run").fit(rows())
 
 
 def test_a_read_only_disk_is_told_before_training(mount, monkeypatch):
     folder = mount("size=64k,ro")
-    monkeypatch.setattr("selfview.training.step_seed", None)  # no step can be taken
+    monkeypatch.setattr("selfview.training.loop.step_seed", None)  # no step can be taken
     with pytest.raises(CheckpointError, match=r"disk can't be written: Read-only file system\."):
         small_model(checkpoint=folder).fit(rows())
     with pytest.raises(CheckpointError, match=r"run can't be written: Read-only file system\."):
@@ -102,7 +102,7 @@ def test_a_read_only_disk_is_told_before_training(mount, monkeypatch):
 )
 def test_a_folder_without_permission_is_told_before_training(tmp_path, monkeypatch):
     tmp_path.chmod(0o555)
-    monkeypatch.setattr("selfview.training.step_seed", None)
+    monkeypatch.setattr("selfview.training.loop.step_seed", None)
     try:
         with pytest.raises(CheckpointError, match=r"can't be written: Permission denied\."):
             small_model(checkpoint=tmp_path).fit(rows())
@@ -114,7 +114,7 @@ def test_a_folder_without_permission_is_told_before_training(tmp_path, monkeypat
 def test_a_file_in_the_way_is_told_before_training(tmp_path, monkeypatch, below):
     blocked = tmp_path / "file"
     blocked.write_text("in the way")
-    monkeypatch.setattr("selfview.training.step_seed", None)
+    monkeypatch.setattr("selfview.training.loop.step_seed", None)
     with pytest.raises(CheckpointError, match=r"can't be written: .* A file is in the way"):
         small_model(checkpoint=blocked / below).fit(rows())
     assert blocked.read_text() == "in the way"

@@ -16,8 +16,8 @@ from small_fits import bits, figures, rows, small_encoder, small_model
 from torch import nn
 
 import selfview
-from selfview.checkpoint import Checkpoints, read_state
-from selfview.interrupts import HeldInterrupts
+from selfview.saving.checkpoints import Checkpoints, read_state
+from selfview.saving.interrupts import HeldInterrupts
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="kills are POSIX signals"),
@@ -151,7 +151,7 @@ def test_a_second_interrupt_does_not_wait():
 def test_a_finished_fit_returns_at_once_with_the_same_bits(whole, tmp_path, monkeypatch):
     small_model(checkpoint=tmp_path).fit(rows())
     before = {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()}
-    monkeypatch.setattr("selfview.training.step_seed", None)  # no step can be taken
+    monkeypatch.setattr("selfview.training.loop.step_seed", None)  # no step can be taken
     again = small_model(checkpoint=tmp_path).fit(rows())
     assert bits(again) == bits(whole)
     assert figures(again.history_) == figures(whole.history_)
@@ -171,7 +171,7 @@ import os, signal, sys
 import numpy as np, torch
 from torch import nn
 from selfview import SelfView
-from selfview.checkpoint import Checkpoints
+from selfview.saving.checkpoints import Checkpoints
 
 def die_after(keep):
     def kept(*given):

@@ -13,8 +13,8 @@ import pytest
 from small_fits import bits, rows, small_model
 
 import selfview
-from selfview.disk import LOCK, locked
 from selfview.errors import CheckpointError
+from selfview.saving.files import LOCK, locked
 
 pytestmark = [
     pytest.mark.skipif(os.name != "posix", reason="the lock is POSIX flock"),
@@ -25,7 +25,7 @@ pytestmark = [
 OWNER = """
 import sys
 from pathlib import Path
-from selfview.disk import locked
+from selfview.saving.files import locked
 with locked(Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -14,8 +14,8 @@ from small_fits import bits, rows, small_encoder, small_model
 from torch import nn
 
 from selfview import InputError, SelfView, SelfViewWarning, baselines
-from selfview.checkpoint import Checkpoints, read_state
 from selfview.errors import TrainingError
+from selfview.saving.checkpoints import Checkpoints, read_state
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 

@@ -7,8 +7,8 @@ import torch
 from safetensors.torch import save_file
 from small_fits import bits, rows, small_model
 
-from selfview.checkpoint import Checkpoints, read_state
 from selfview.errors import FileFormatError
+from selfview.saving.checkpoints import Checkpoints, read_state
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 

@@ -14,8 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from torch import nn
 
-from selfview import SelfView, rows, stored
+from selfview import SelfView
 from selfview.data import guard, mapped, npz, read
+from selfview.rows import base, on_disk
 
 FEATURES = 200
 SMALL, LARGE = 16_000, 64_000  # 13 MB and 51 MB
@@ -101,8 +102,8 @@ def use(path):
 
 def main(folder):
     warnings.simplefilter("ignore")
-    stored.BUFFER_BYTES, stored.BLOCK_BYTES = 1 << 21, 1 << 16
-    guard.IN_MEMORY = rows.CHUNK_BYTES = mapped.BLOCK = npz.BLOCK = 1 << 20
+    on_disk.BUFFER_BYTES, on_disk.BLOCK_BYTES = 1 << 21, 1 << 16
+    guard.IN_MEMORY = base.CHUNK_BYTES = mapped.BLOCK = npz.BLOCK = 1 << 20
     files = {(name, n): folder / f"{n}-{name}" for name in WRITE for n in (SMALL, LARGE)}
     writer = os.fork()  # so that the memory of writing is not this process's
     if writer == 0:

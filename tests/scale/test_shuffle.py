@@ -8,7 +8,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from torch import nn
 
-from selfview import SelfView, stored
+from selfview import SelfView
+from selfview.rows import on_disk
 
 ROW = 64 * 4  # bytes of a row of digits
 
@@ -49,8 +50,8 @@ def test_sorted_rows_on_disk_teach_as_much_as_shuffled_ones(
     X, y = digits
     by_class = np.argsort(y, kind="stable")
     np.save(tmp_path / "sorted.npy", X[by_class])
-    monkeypatch.setattr(stored, "BLOCK_BYTES", block * ROW)
-    monkeypatch.setattr(stored, "BUFFER_BYTES", kept * ROW)
+    monkeypatch.setattr(on_disk, "BLOCK_BYTES", block * ROW)
+    monkeypatch.setattr(on_disk, "BUFFER_BYTES", kept * ROW)
     found = accuracy(np.load(tmp_path / "sorted.npy", mmap_mode="r"), y[by_class])
     assert in_memory > 0.85
     assert found > in_memory - 0.05

@@ -8,11 +8,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selfview import stored
 from selfview.errors import FileFormatError, InputError
-from selfview.inputs import as_rows
-from selfview.stored import Span, span_of
-from selfview.training import batches
+from selfview.rows import on_disk
+from selfview.rows.conversion import as_rows
+from selfview.rows.on_disk import Span, span_of
+from selfview.training.loop import batches
 
 N, FEATURES = 1000, 8
 
@@ -20,8 +20,8 @@ N, FEATURES = 1000, 8
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Blocks of 16 rows of 8 float32, and room for 40 of them."""
-    monkeypatch.setattr(stored, "BLOCK_BYTES", 16 * FEATURES * 4)
-    monkeypatch.setattr(stored, "BUFFER_BYTES", 640 * FEATURES * 4)
+    monkeypatch.setattr(on_disk, "BLOCK_BYTES", 16 * FEATURES * 4)
+    monkeypatch.setattr(on_disk, "BUFFER_BYTES", 640 * FEATURES * 4)
 
 
 def mapped(path, X, **how):
@@ -176,7 +176,7 @@ def test_an_epoch_reads_every_block_once_and_keeps_no_more_than_the_buffer(
     seen = []
     for index in batches(N, 32, 0, 0, rows.blocks):
         seen.append(rows.take(index).numpy())
-        assert rows.stored._kept._bytes <= stored.BUFFER_BYTES
+        assert rows.stored._kept._bytes <= on_disk.BUFFER_BYTES
     assert sorted(reads) == [(start, min(start + 16, N)) for start in range(0, N, 16)]
     np.testing.assert_array_equal(np.sort(np.concatenate(seen), 0), np.sort(X, 0))
 

@@ -8,11 +8,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
-from selfview import networks, parameters
 from selfview.baselines.autoencoders import AutoEncoder, EncoderDecoder
 from selfview.baselines.learned import Centring
-from selfview.estimator import Run
-from selfview.training import Phase, Step
+from selfview.estimator import parameters
+from selfview.estimator.base import Run
+from selfview.networks import encoders
+from selfview.training.loop import Phase, Step
 
 WIDTH = 1024  # of the discriminator's two hidden layers
 
@@ -46,7 +47,7 @@ class AdversarialNetwork(EncoderDecoder):
         self, centring: Centring, encoder: nn.Module, decoder: nn.Module, dim: int
     ) -> None:
         super().__init__(centring, encoder, decoder)
-        self.discriminator = networks.perceptron([dim, WIDTH, WIDTH, 1], batch_norm=False)
+        self.discriminator = encoders.perceptron([dim, WIDTH, WIDTH, 1], batch_norm=False)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

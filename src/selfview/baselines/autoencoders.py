@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from selfview import networks, parameters
 from selfview.baselines.learned import CentredRun, Centring, Learned, principal_start
 from selfview.distributed import WHOLE, Share
-from selfview.estimator import Run
-from selfview.networks import EncodingNetwork
-from selfview.training import Phase, Step
+from selfview.estimator import parameters
+from selfview.estimator.base import Run
+from selfview.networks import encoders
+from selfview.networks.encoders import EncodingNetwork
+from selfview.training.loop import Phase, Step
 
 CORRUPTIONS = ("masking", "gaussian")
 
@@ -161,7 +162,7 @@ class AutoEncoder(Learned):
 
     def _layers(self, run: Run) -> list[nn.Module]:
         """The encoder as `SelfView` has it; an own one is a single layer."""
-        made = networks.make_encoder(
+        made = encoders.make_encoder(
             self._encoder_for(run.shape), run.shape, self.n_components, self.batch_norm
         )
         if isinstance(self.encoder, nn.Module):
@@ -178,7 +179,7 @@ class AutoEncoder(Learned):
 
     def _decoder(self, dim: int, run: Run) -> nn.Module:
         name = self._encoder_for(run.shape)
-        made = networks.make_decoder(
+        made = encoders.make_decoder(
             name if isinstance(name, str) else "mlp", dim, run.shape, self.batch_norm
         )
         # It begins with the mean row: noise in its place would teach the encoder nonsense.

@@ -7,10 +7,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn import decomposition
 
-from selfview import parameters
 from selfview.baselines.reducer import Array, Matrix, Reducer
 from selfview.errors import InputError
-from selfview.rows import Rows
+from selfview.estimator import parameters
+from selfview.rows.base import Rows
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

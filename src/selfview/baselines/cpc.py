@@ -9,13 +9,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from selfview import networks
 from selfview.baselines.learned import Centring, Learned
 from selfview.distributed import WHOLE, Share
 from selfview.errors import InputError
-from selfview.estimator import Run
-from selfview.networks import EncodingNetwork
-from selfview.training import Phase, Step
+from selfview.estimator.base import Run
+from selfview.networks import encoders
+from selfview.networks.encoders import EncodingNetwork
+from selfview.training.loop import Phase, Step
 
 SEGMENTS = 8  # of a vector
 PATCHES = 3  # of an image along each side
@@ -79,12 +79,12 @@ def vector_segments(x: Tensor) -> Tensor:
 
 def patch_encoder(shape: Sequence[int], width: int, batch_norm: bool) -> nn.Sequential:
     """Convolutions (two of 128 and 256 filters for small patches) and a linear layer."""
-    stride = 1 if max(shape[1:]) <= LARGEST_PATCH else networks.STRIDE
+    stride = 1 if max(shape[1:]) <= LARGEST_PATCH else encoders.STRIDE
     layers: list[nn.Module] = []
     channels = shape[0]
-    plan = networks.convolutions(shape, stride)
+    plan = encoders.convolutions(shape, stride)
     for filters, padding, _ in plan:
-        layers.append(nn.Conv2d(channels, filters, networks.KERNEL, stride, padding))
+        layers.append(nn.Conv2d(channels, filters, encoders.KERNEL, stride, padding))
         layers += [nn.BatchNorm2d(filters)] * batch_norm + [nn.ReLU()]
         channels = filters
     layers += [nn.Flatten(), nn.Linear(channels * math.prod(plan[-1][2]), width)]
@@ -94,13 +94,13 @@ def patch_encoder(shape: Sequence[int], width: int, batch_norm: bool) -> nn.Sequ
 def segment_encoder(length: int, width: int, batch_norm: bool) -> nn.Sequential:
     """The same along one dimension, with the stride of a sequence encoder."""
     layers: list[nn.Module] = []
-    channels, filters = 1, networks.PAPERS.filters
-    while len(layers) < 4 or length > networks.LARGEST_SIDE:
-        padding = 0 if length >= networks.KERNEL else networks.KERNEL // 2
-        layers.append(nn.Conv1d(channels, filters, networks.KERNEL, SEGMENT_STRIDE, padding))
+    channels, filters = 1, encoders.PAPERS.filters
+    while len(layers) < 4 or length > encoders.LARGEST_SIDE:
+        padding = 0 if length >= encoders.KERNEL else encoders.KERNEL // 2
+        layers.append(nn.Conv1d(channels, filters, encoders.KERNEL, SEGMENT_STRIDE, padding))
         layers += [nn.BatchNorm1d(filters)] * batch_norm + [nn.ReLU()]
-        length = (length + 2 * padding - networks.KERNEL) // SEGMENT_STRIDE + 1
-        channels, filters = filters, 2 * networks.PAPERS.filters
+        length = (length + 2 * padding - encoders.KERNEL) // SEGMENT_STRIDE + 1
+        channels, filters = filters, 2 * encoders.PAPERS.filters
     layers += [nn.Flatten(), nn.Linear(channels * length, width)]
     return nn.Sequential(*layers)
 

@@ -18,13 +18,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from selfview import parameters
 from selfview.errors import InputError
-from selfview.estimator import Embedder
-from selfview.recipes import RECIPES, SCHEDULES
-from selfview.rows import Rows
-from selfview.run import Run
-from selfview.stream import Stream
+from selfview.estimator import parameters
+from selfview.estimator.base import Embedder
+from selfview.estimator.plan import Run
+from selfview.estimator.recipes import RECIPES, SCHEDULES
+from selfview.rows.base import Rows
+from selfview.rows.stream import Stream
 
 SAMPLE = 512  # rows that a network may look at before it learns
 
@@ -67,7 +67,7 @@ def mean_and_spread(rows: Rows) -> tuple[Tensor, float]:
     Examples
     --------
     >>> import numpy as np
-    >>> from selfview.inputs import as_rows
+    >>> from selfview.rows.conversion import as_rows
     >>> mean, spread = mean_and_spread(as_rows(np.array([[1.0, 5.0], [3.0, 5.0]])))
     >>> mean.tolist(), round(spread, 4)
     ([2.0, 5.0], 0.7071)

@@ -16,11 +16,11 @@ from scipy.sparse.linalg import eigsh
 from sklearn import manifold
 from sklearn.neighbors import NearestNeighbors
 
-from selfview import parameters
 from selfview.baselines.reducer import Array, Matrix, Reducer
 from selfview.errors import InputError
-from selfview.inputs import as_rows
-from selfview.rows import Rows
+from selfview.estimator import parameters
+from selfview.rows.base import Rows
+from selfview.rows.conversion import as_rows
 
 MAX_ROWS = 20_000  # a matrix of all pairs is 3.2 GB then, and Isomap needs three of them
 QUERY_ROWS = 1024  # that are placed at a time

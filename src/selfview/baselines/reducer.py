@@ -16,11 +16,12 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
-from selfview import parameters, storage
 from selfview.errors import FileFormatError, InputError
-from selfview.fitted import UnfittedError
-from selfview.inputs import as_rows, expect_shape
-from selfview.rows import ArrayRows, Rows, SparseRows
+from selfview.estimator import parameters
+from selfview.estimator.transform import UnfittedError
+from selfview.rows.base import ArrayRows, Rows, SparseRows
+from selfview.rows.conversion import as_rows, expect_shape
+from selfview.saving import model_file
 
 Array = NDArray[Any]
 Matrix = Any  # an ndarray (n, features), or a CSR array
@@ -166,12 +167,12 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         meta = {
             "class": type(self).__name__,
-            "parameters": storage.plain_parameters(self),
+            "parameters": model_file.plain_parameters(self),
             "shape_in": list(self.shape_in_),
             "feature_names_in": None if names is None else [str(name) for name in names],
         }
         tensors = {name: torch.from_numpy(np.array(a)) for name, a in self.arrays_.items()}
-        storage.write_model(Path(path), tensors, meta)
+        model_file.write_model(Path(path), tensors, meta)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -181,21 +182,21 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ----------
         path : str or Path
         """
-        file = Path(path) / storage.FILE
-        tensors, meta = storage.read_model(file, cls.__name__)
+        file = Path(path) / model_file.FILE
+        tensors, meta = model_file.read_model(file, cls.__name__)
         try:
             model = cls(**meta["parameters"])
             model._check_parameters()
             arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
-            model._become(storage.row_shape(meta), arrays)
+            model._become(model_file.row_shape(meta), arrays)
             # Arrays that don't belong together can't embed a row of the right length.
             if model._embed(model._probe()).shape != (1, model.embedding_dim_):
                 raise ValueError("its arrays don't fit its description")
-            names = storage.feature_names(meta, model.n_features_in_)
+            names = model_file.feature_names(meta, model.n_features_in_)
             if names is not None:
                 model.feature_names_in_ = names
-        except storage.DAMAGE as error:
-            raise FileFormatError(f"{file} is damaged: {storage.reason(error)}") from error
+        except model_file.DAMAGE as error:
+            raise FileFormatError(f"{file} is damaged: {model_file.reason(error)}") from error
         return model
 
     def _probe(self) -> Array:

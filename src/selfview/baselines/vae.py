@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from selfview import parameters
 from selfview.baselines.autoencoders import AutoEncoder, EncoderDecoder
 from selfview.baselines.learned import Centring
 from selfview.distributed import WHOLE, Share
-from selfview.estimator import Run
-from selfview.training import Step
+from selfview.estimator import parameters
+from selfview.estimator.base import Run
+from selfview.training.loop import Step
 
 LOG_VARIANCE_RANGE = (-12.0, 12.0)  # so that exp of it stays a sensible float32
 

@@ -74,14 +74,14 @@ def compare(
     """
     import numpy as np
 
-    from selfview.checkpoint import write_bytes
+    from selfview.cli.comparison import Settings, chosen
+    from selfview.cli.comparison import compare as run
     from selfview.cli.interrupt import ended_cleanly
-    from selfview.compare import Settings, chosen
-    from selfview.compare import compare as run
     from selfview.errors import InputError
     from selfview.evaluation.inputs import check_target
     from selfview.evaluation.split import random_fifth
     from selfview.report.comparison import markdown, tabulate
+    from selfview.saving.checkpoints import write_bytes
 
     try:
         names = chosen([name.strip() for name in methods.split(",") if name.strip()])

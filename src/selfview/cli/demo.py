@@ -63,8 +63,8 @@ def demo(
 
 def _check_own(out: Path) -> None:
     """A demo may replace a demo, and nothing else."""
-    from selfview.disk import read_object
-    from selfview.runs import finished, home
+    from selfview.cli.run_folder import finished, home
+    from selfview.saving.files import read_object
 
     metrics = home(out) / "metrics.json"
     known = str(read_object(metrics).get("data")) if metrics.is_file() else ""
@@ -76,9 +76,9 @@ def _save(out: Path, model: "SelfView", digits: "Dataset", scores: dict[str, Any
     import shlex
     import sys
 
-    from selfview.configuration import describe
-    from selfview.disk import locked
-    from selfview.runs import save_run
+    from selfview.cli.configuration import describe
+    from selfview.cli.run_folder import save_run
+    from selfview.saving.files import locked
 
     command = shlex.join(["selfview", *sys.argv[1:]])
     config = describe(model, digits.X, data="digits", options={}, command=command)

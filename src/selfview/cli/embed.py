@@ -45,8 +45,8 @@ def embed(
     Example: selfview embed run new.csv --out z.parquet
     """
     out = _output(out, data)
+    from selfview.cli.run_folder import check_file_to_write, load_run
     from selfview.distributed import launched  # after the cheap check: it takes seconds
-    from selfview.runs import check_file_to_write, load_run
 
     check_file_to_write(out)
     with launched() as group:
@@ -79,7 +79,7 @@ def _write_together(out: Path, model: "SelfView", dataset: "Dataset", group: "Gr
     """Under `torchrun`: each process a range of the rows, into one memory-mapped file."""
     import numpy as np
 
-    from selfview.embedding import embed_together
+    from selfview.cli.shared_embedding import embed_together
 
     if out.suffix == ".npy":
         embed_together(model, dataset.X, out, group)

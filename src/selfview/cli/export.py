@@ -33,11 +33,11 @@ def export(
     """
     if format not in FORMATS:
         raise typer.BadParameter(f"one of {', '.join(FORMATS)}", param_hint="--format")
+    from selfview.cli.run_folder import check_file_to_write, finished, load_run
     from selfview.data import Preparation
     from selfview.errors import InputError
-    from selfview.exports import SUFFIXES, TOLERANCE
-    from selfview.exports import export as write
-    from selfview.runs import check_file_to_write, finished, load_run
+    from selfview.saving.export import SUFFIXES, TOLERANCE
+    from selfview.saving.export import export as write
 
     model, rows_of = load_run(run)
     preparation = rows_of if isinstance(rows_of, Preparation) else None

@@ -12,19 +12,19 @@ from typing import Any
 import typer
 
 from selfview import CollapseWarning, SelfView
+from selfview.cli.configuration import FILE, Config, describe, read_config
 from selfview.cli.report import try_report
-from selfview.configuration import FILE, Config, describe, read_config
+from selfview.cli.run_folder import EVENTS, check_replaceable, finished, save_run
 from selfview.data import Dataset, read
-from selfview.disk import locked
 from selfview.distributed import ALONE, Group
 from selfview.errors import InputError, SelfViewError, SelfViewWarning
+from selfview.estimator.forecast import Forecast, duration, forecast
 from selfview.evaluation import evaluate
 from selfview.evaluation.split import random_fifth
-from selfview.events import Events
-from selfview.forecast import Forecast, duration, forecast
 from selfview.neighbours import Neighbours
-from selfview.progress import watched
-from selfview.runs import EVENTS, check_replaceable, finished, save_run
+from selfview.saving.files import locked
+from selfview.training.progress import watched
+from selfview.training.tensorboard import Events
 
 
 @dataclass(frozen=True)

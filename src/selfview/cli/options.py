@@ -52,7 +52,7 @@ def check_output(path: Path) -> Path:
 
 def write_embedding(path: Path, Z: Any, ids: Any = None) -> None:
     """Write an embedding by its path's extension; tables also get the rows' names, if any."""
-    from selfview.disk import whole
+    from selfview.saving.files import whole
 
     write = {".npy": _write_npy, ".csv": _write_csv, ".parquet": _write_parquet}
     with whole(path.resolve()) as file:  # through a link, to where it leads

@@ -45,10 +45,10 @@ def report(
 
     Example: selfview report run --layout pca
     """
+    from selfview.cli.run_folder import check_file_to_write, load_run
     from selfview.errors import InputError
     from selfview.report.facts import mapping
     from selfview.report.plane import LAYOUTS
-    from selfview.runs import check_file_to_write, load_run
 
     if layout not in LAYOUTS:
         raise InputError(f"--layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
@@ -84,9 +84,9 @@ def report(
 def records_of(folder: Path, model: "SelfView") -> "Records":
     """What is known about the fit: from the run's files, or from a model saved from Python."""
     from selfview import __version__
+    from selfview.cli.run_folder import home
     from selfview.report.facts import Records, read_records
-    from selfview.runs import home
-    from selfview.storage import plain_parameters
+    from selfview.saving.model_file import plain_parameters
 
     where = home(folder)
     if (where / "config.json").is_file():
@@ -118,8 +118,8 @@ def write_report(
     """Write the page of a run folder and say where it is."""
     import numpy as np
 
-    from selfview.checkpoint import write_bytes
     from selfview.report.run import report_of
+    from selfview.saving.checkpoints import write_bytes
 
     # In blocks: all assignments of a million rows would take as much memory as the rows.
     step = 8192

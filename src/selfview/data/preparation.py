@@ -14,8 +14,8 @@ import numpy as np
 
 from selfview.data.dataset import Dataset, Rows
 from selfview.data.guard import reading, regular_file
-from selfview.disk import write_bytes
 from selfview.errors import InputError
+from selfview.saving.files import write_bytes
 
 FORMAT = 1
 # From each older format to the next; format 1 is the first.

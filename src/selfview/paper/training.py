@@ -21,15 +21,15 @@ from typing import Any
 
 import numpy as np
 
-from selfview.checkpoint import CheckpointError, write_bytes
-from selfview.devices import resolve_device, resolve_precision
 from selfview.errors import FileFormatError
+from selfview.estimator.devices import resolve_device, resolve_precision
+from selfview.estimator.recipes import RECIPES
 from selfview.paper.grid import COMPONENTS, Fit
 from selfview.paper.methods import METHODS
 from selfview.paper.provenance import provenance
 from selfview.paper.records import plain
 from selfview.paper.samples import Sample
-from selfview.recipes import RECIPES
+from selfview.saving.checkpoints import CheckpointError, write_bytes
 
 EMBEDDING, LOGITS, ABOUT, CHECKPOINT = "embedding.npy", "logits.npy", "fit.json", "checkpoint"
 # What fit.json holds.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from selfview.compare import Record
+    from selfview.cli.comparison import Record
 
 # Score, heading, factor, decimals, and whether more is better; in the order of the columns.
 COLUMNS = (

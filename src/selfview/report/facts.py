@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from selfview.disk import read_object
 from selfview.errors import FileFormatError
+from selfview.saving.files import read_object
 
 # Parameter of the model, and the option of `selfview fit` that sets it.
 _FLAGS = {

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import torch
 
-from selfview import parameters
 from selfview.errors import InputError, SelfViewWarning
+from selfview.estimator import parameters
 
 # Processor flags of units that multiply bfloat16 directly. Without one of them PyTorch emulates
 # it, a hundred times slower than float32.

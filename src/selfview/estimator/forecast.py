@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from selfview.inputs import as_rows
-from selfview.randomness import own_randomness
-from selfview.rows import Rows
-from selfview.run import Run
-from selfview.training import TrainingError, adam, n_batches, train
+from selfview.estimator.plan import Run
+from selfview.estimator.seeding import own_randomness
+from selfview.rows.base import Rows
+from selfview.rows.conversion import as_rows
+from selfview.training.loop import TrainingError, adam, n_batches, train
 
 if TYPE_CHECKING:
-    from selfview.estimator import Embedder
+    from selfview.estimator.base import Embedder
 
 WARM_STEPS = 2  # the first steps allocate, and pick kernels
 TIMED_STEPS = 5

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from selfview.errors import InputError
-from selfview.stored import StoredArray, StoredCsr, stored_array, stored_csr
+from selfview.rows.on_disk import StoredArray, StoredCsr, stored_array, stored_csr
 
 CHUNK_BYTES = 1 << 25  # 32 MiB of float32 at a time when all rows are gone through
 TEXT_LIKE_DENSITY = 0.1

@@ -9,9 +9,9 @@ from typing import NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-from selfview.convolution import Convolution, Flatten
 from selfview.errors import InputError
-from selfview.passes import in_parts, one_by_one
+from selfview.networks.convolution import Convolution, Flatten
+from selfview.networks.forward import in_parts, one_by_one
 
 KERNEL, STRIDE = 5, 2
 LARGEST_SIDE = 8  # an image is halved until it is no larger, at least twice

@@ -5,7 +5,7 @@ of a map that were touched count as this process's memory, and a file that is cu
 would end the process instead of raising an error.
 
 At most `BUFFER_BYTES` of blocks are kept. An epoch shuffles whole blocks, and then the rows of as
-many blocks as the buffer holds (`selfview.training.batches`); so each block is read once an epoch,
+many blocks as the buffer holds (`training.loop.batches`); so each block is read once an epoch,
 and every batch mixes rows from all over the file.
 """
 

@@ -19,14 +19,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from selfview import networks, parameters
-from selfview.checkpoint import write_bytes
-from selfview.convolution import Convolution, Flatten
 from selfview.errors import InputError, MissingDependencyError, SelfViewError
+from selfview.estimator import parameters
+from selfview.networks import encoders
+from selfview.networks.convolution import Convolution, Flatten
+from selfview.saving.checkpoints import write_bytes
 
 if TYPE_CHECKING:
     from selfview.data import Preparation
-    from selfview.estimator import Embedder
+    from selfview.estimator.base import Embedder
 
 TOLERANCE = 1e-5  # largest difference from `transform`, over the embedding's size if above 1
 SUFFIXES = {"onnx": ".onnx", "torchscript": ".pt", "safetensors": ".safetensors"}
@@ -122,7 +123,7 @@ def _module(model: "Embedder") -> Exported:
         name = type(model).__name__
         raise InputError(f"{name} has no network to export: save it with its own save()")
     encoder = _plain(copy.deepcopy(model._fitted_network().encoder).cpu().float().eval())
-    shape = networks.input_shape(model.shape_in_, model.encoder)
+    shape = encoders.input_shape(model.shape_in_, model.encoder)
     return Exported(encoder.requires_grad_(False), shape).eval()
 
 
@@ -132,7 +133,7 @@ def _plain(encoder: nn.Module) -> nn.Module:
         for name, layer in parent.named_children():
             if isinstance(layer, Convolution | Flatten):
                 setattr(parent, name, layer.plain())
-    if not isinstance(encoder, networks.ScaledEncoder):
+    if not isinstance(encoder, encoders.ScaledEncoder):
         return encoder
     first = next(part for part in encoder if isinstance(part, nn.Linear | nn.Conv2d))
     with torch.no_grad():

@@ -12,12 +12,13 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
-from selfview import networks, storage
 from selfview.errors import InputError
-from selfview.inputs import as_rows, expect_shape
-from selfview.networks import EncodingNetwork
-from selfview.rows import Rows, Summary
-from selfview.run import Run
+from selfview.estimator.plan import Run
+from selfview.networks import encoders
+from selfview.networks.encoders import EncodingNetwork
+from selfview.rows.base import Rows, Summary
+from selfview.rows.conversion import as_rows, expect_shape
+from selfview.saving import model_file
 
 TRANSFORM_ROWS = 4096
 LEAST_ROWS = 32  # and a multiple of it
@@ -68,7 +69,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
     ) -> NDArray[np.float32]:
         rows.check()
         device = next(self.network_.parameters()).device
-        shape = networks.input_shape(rows.shape, self.encoder)
+        shape = encoders.input_shape(rows.shape, self.encoder)
         run = Run(shape, Summary(), self.epochs_, self.seed_, device)
         out = np.empty((rows.n, width), np.float32)
         with torch.inference_mode():
@@ -105,7 +106,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         path : str or Path
             The folder is made; a model already in it is replaced.
         """
-        storage.save(self, Path(path))
+        model_file.save(self, Path(path))
 
     @classmethod
     def load(cls, path: str | Path, encoder: nn.Module | None = None) -> Self:
@@ -118,7 +119,7 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             Needed if the model was fitted with an own encoder: its architecture, whose weights
             are then read from the folder.
         """
-        return storage.load(cls, Path(path), encoder)
+        return model_file.load(cls, Path(path), encoder)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

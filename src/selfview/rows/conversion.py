@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from selfview.errors import InputError
-from selfview.rows import ArrayRows, DatasetRows, Rows, SparseRows, TensorRows
+from selfview.rows.base import ArrayRows, DatasetRows, Rows, SparseRows, TensorRows
 
 
 def as_rows(X: Any) -> Rows:

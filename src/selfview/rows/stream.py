@@ -6,7 +6,7 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from selfview.rows import Rows, TensorRows
+from selfview.rows.base import Rows, TensorRows
 
 WINDOW_ROWS = 16_384  # the newest, among which neighbours are looked for
 WINDOW_BYTES = 64 << 20  # which they may take

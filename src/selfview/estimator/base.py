@@ -19,24 +19,27 @@ import torch
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
-from selfview import forecast, health, networks, parameters, storage
-from selfview.checkpoint import Checkpoints
-from selfview.course import Course, latest_state, loss_of, seed_of, steps_of
-from selfview.course import History as History
+from selfview import health
 from selfview.distributed import current
 from selfview.errors import CollapseWarning, InputError
-from selfview.fitted import Fitted
-from selfview.inputs import as_rows
-from selfview.networks import EncodingNetwork
-from selfview.progress import follow
-from selfview.randomness import own_randomness, own_weights
-from selfview.recipes import RECIPES
-from selfview.rows import Rows
-from selfview.run import Run as Run
-from selfview.run import plan
-from selfview.stream import Stream
-from selfview.synchrony import synchronised
-from selfview.training import Part, Phase, n_batches, stream_rate, train
+from selfview.estimator import forecast, parameters
+from selfview.estimator.plan import Run as Run
+from selfview.estimator.plan import plan
+from selfview.estimator.recipes import RECIPES
+from selfview.estimator.seeding import own_randomness, own_weights
+from selfview.estimator.transform import Fitted
+from selfview.networks import encoders
+from selfview.networks.encoders import EncodingNetwork
+from selfview.rows.base import Rows
+from selfview.rows.conversion import as_rows
+from selfview.rows.stream import Stream
+from selfview.saving import model_file
+from selfview.saving.checkpoints import Checkpoints
+from selfview.training.batch_norm import synchronised
+from selfview.training.loop import Part, Phase, n_batches, stream_rate, train
+from selfview.training.progress import follow
+from selfview.training.state import Course, latest_state, loss_of, seed_of, steps_of
+from selfview.training.state import History as History
 
 HEALTH_ROWS = 4096  # at most, from which the verdict is found
 HEALTH_ENTRIES = 1 << 25  # of rows whose distances are compared
@@ -174,7 +177,7 @@ class Embedder(Fitted):
                 return self._network(run).to(run.device)
         except (RuntimeError, MemoryError, OverflowError) as error:
             raise InputError(
-                f"the network can't be made: {storage.reason(error)}. Lower n_components or the "
+                f"the network can't be made: {model_file.reason(error)}. Lower n_components or the "
                 "other sizes"
             ) from error
 
@@ -292,7 +295,7 @@ class Embedder(Fitted):
 
     def _identity(self, rows: Rows, run: Run) -> dict[str, Any]:
         """What must be the same for a checkpoint to be of this run."""
-        given = storage.plain_parameters(self)
+        given = model_file.plain_parameters(self)
         for name in ("checkpoint", "verbose", "device"):
             given.pop(name)
         about = {"number": rows.n, "shape": rows.shape, **asdict(run.summary)}
@@ -354,7 +357,7 @@ class Embedder(Fitted):
 
     def _embedding_dim(self, encoder: nn.Module, run: Run) -> int:
         if isinstance(self.encoder, nn.Module):
-            return networks.output_size(encoder, run.shape)
+            return encoders.output_size(encoder, run.shape)
         return self.n_components
 
     def _check_parameters(self) -> None:
@@ -363,7 +366,7 @@ class Embedder(Fitted):
         parameters.positive_or("learning_rate", self.learning_rate, "auto")
         parameters.one_of("precision", self.precision, ("auto", "float32", "bfloat16"))
         if not isinstance(self.encoder, nn.Module):
-            parameters.one_of("encoder", self.encoder, networks.ENCODERS)
+            parameters.one_of("encoder", self.encoder, encoders.ENCODERS)
         parameters.integer_or("epochs", self.epochs, "auto", at_least=1)
         if not isinstance(self.checkpoint, str | Path | None):
             raise InputError(f"checkpoint must be a folder or None, got {self.checkpoint!r}")

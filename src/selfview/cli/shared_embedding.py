@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.lib.format import open_memmap
 
-from selfview.disk import unwritable
 from selfview.distributed import Group
 from selfview.method import SelfView
-from selfview.rows import RowRange, Rows
+from selfview.rows.base import RowRange, Rows
+from selfview.saving.files import unwritable
 
 PIECE = 1 << 16  # rows that are embedded before they are written
 

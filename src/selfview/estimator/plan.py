@@ -8,13 +8,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from selfview import networks, parameters
-from selfview.devices import resolve_device, resolve_precision
 from selfview.errors import InputError
+from selfview.estimator import parameters
+from selfview.estimator.devices import resolve_device, resolve_precision
 from selfview.neighbours import Neighbours
-from selfview.rows import Rows, Summary
-from selfview.stream import Stream
-from selfview.training import n_batches
+from selfview.networks import encoders
+from selfview.rows.base import Rows, Summary
+from selfview.rows.stream import Stream
+from selfview.training.loop import n_batches
 
 # Of an "auto" fit: minutes on two cores, of which a step of convolutions takes many times as much
 # as one of a perceptron.
@@ -72,7 +73,7 @@ def plan(
         )
     steps = n_batches(rows.n, batch_size)
     place = resolve_device(device)
-    shape = networks.input_shape(rows.shape, encoder)
+    shape = encoders.input_shape(rows.shape, encoder)
     return Run(
         shape=shape,
         summary=rows.summary(),
@@ -91,5 +92,5 @@ def auto_epochs(
     fewest, most = AUTO_STEPS
     steps = float(most)
     if not isinstance(encoder, nn.Module):
-        steps = AUTO_PRODUCTS / (networks.products(encoder, shape) * n / steps_an_epoch)
+        steps = AUTO_PRODUCTS / (encoders.products(encoder, shape) * n / steps_an_epoch)
     return max(1, round(min(max(steps, fewest), most) / steps_an_epoch))

@@ -23,16 +23,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from selfview.checkpoint import write_bytes
-from selfview.configuration import Config
+from selfview.cli.configuration import Config
 from selfview.data import Dataset, Preparation, load_preparation
 from selfview.data.folders import check_local
 from selfview.data.given import GivenRows
-from selfview.disk import unwritable
 from selfview.errors import InputError
-from selfview.events import Events
 from selfview.method import SelfView
-from selfview.storage import FILE as MODEL
+from selfview.saving.checkpoints import write_bytes
+from selfview.saving.files import unwritable
+from selfview.saving.model_file import FILE as MODEL
+from selfview.training.tensorboard import Events
 
 NEW, WHOLE = ".new", ".whole"
 EVENTS, REPORT = "tensorboard", "report.html"

@@ -21,12 +21,12 @@ from typing import Any
 import numpy as np
 
 from selfview.baselines.reducer import as_matrix
-from selfview.disk import locked, unwritable
 from selfview.errors import InputError, SelfViewError
 from selfview.evaluation import evaluate
 from selfview.evaluation.inputs import TargetKind
-from selfview.inputs import as_rows
 from selfview.neighbours import Neighbours
+from selfview.rows.conversion import as_rows
+from selfview.saving.files import locked, unwritable
 
 RECORDS, CHECKPOINTS = "records.jsonl", "checkpoints"
 RAW, OURS = "raw", "selfview"

@@ -21,11 +21,11 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from selfview.disk import locked
-from selfview.disk import write_bytes as write_bytes
 from selfview.errors import CheckpointError as CheckpointError
 from selfview.errors import FileFormatError, TrainingError
-from selfview.interrupts import HeldInterrupts
+from selfview.saving.files import locked
+from selfview.saving.files import write_bytes as write_bytes
+from selfview.saving.interrupts import HeldInterrupts
 
 FORMAT = 1
 _MAX_HEADER = 100 << 20  # bytes; the limit of the safetensors library itself

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from selfview.checkpoint import write_bytes
 from selfview.data.folders import check_local
-from selfview.devices import resolve_device, resolve_precision
-from selfview.disk import read_object
 from selfview.errors import FileFormatError, InputError
-from selfview.inputs import as_rows
-from selfview.rows import SparseRows
-from selfview.storage import OWN_ENCODER, plain_parameters
+from selfview.estimator.devices import resolve_device, resolve_precision
+from selfview.rows.base import SparseRows
+from selfview.rows.conversion import as_rows
+from selfview.saving.checkpoints import write_bytes
+from selfview.saving.files import read_object
+from selfview.saving.model_file import OWN_ENCODER, plain_parameters
 
 FORMAT = 1
 FILE = "config.json"

@@ -17,15 +17,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from selfview import networks
-from selfview.checkpoint import read_state, write_state
-from selfview.course import figures_of
 from selfview.errors import FileFormatError, InputError
-from selfview.rows import Summary
-from selfview.run import Run
+from selfview.estimator.plan import Run
+from selfview.networks import encoders
+from selfview.rows.base import Summary
+from selfview.saving.checkpoints import read_state, write_state
+from selfview.training.state import figures_of
 
 if TYPE_CHECKING:
-    from selfview.estimator import Embedder
+    from selfview.estimator.base import Embedder
 
 FILE = "model.safetensors"
 OWN_ENCODER = "own"
@@ -170,7 +170,7 @@ def load(cls: type[E], folder: Path, encoder: nn.Module | None) -> E:
         model = cls(**given)
         model._check_parameters()
         shape_in = row_shape(meta)
-        shape = networks.input_shape(shape_in, model.encoder)
+        shape = encoders.input_shape(shape_in, model.encoder)
         summary = Summary(spreads=_spreads(tensors, math.prod(shape)))
         run = Run(shape, summary, _epochs(meta["epochs"]), _seed(meta["seed"]), torch.device("cpu"))
         # Without memory: sizes in a hostile description cost nothing until they are believed.

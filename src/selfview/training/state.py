@@ -9,7 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from selfview.checkpoint import (
+from selfview.distributed import Group
+from selfview.errors import FileFormatError
+from selfview.networks.encoders import EncodingNetwork
+from selfview.saving.checkpoints import (
     Checkpoints,
     State,
     load_optimiser,
@@ -17,10 +20,7 @@ from selfview.checkpoint import (
     pack_state,
     unpack_state,
 )
-from selfview.distributed import Group
-from selfview.errors import FileFormatError
-from selfview.networks import EncodingNetwork
-from selfview.training import Part, Phase, adam, all_finite, not_finite
+from selfview.training.loop import Part, Phase, adam, all_finite, not_finite
 
 History = list[dict[str, float]]
 

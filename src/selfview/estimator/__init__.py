@@ -1,0 +1,1 @@
+"""Estimator: `fit` and `transform` for any network, as scikit-learn's estimators do."""

@@ -1,0 +1,1 @@
+"""Rows: whatever users pass becomes float32 batches, in memory or on disk."""

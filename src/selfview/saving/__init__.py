@@ -1,0 +1,1 @@
+"""Saving: atomic files and locks, checkpoints, the model file, export to other formats."""
