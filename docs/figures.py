@@ -12,7 +12,7 @@ from torch import nn
 
 from selfview import SelfView
 from selfview.targets import entropy, sinkhorn
-from selfview.views import adversarial_step, untouched
+from selfview.views import adversarial_perturbation, frozen_batch_norm_stats
 
 BLUE, RED, GREY = "#332288", "#CC6677", "#999999"
 STYLE = {
@@ -44,9 +44,9 @@ def draw_views(path: Path) -> None:
     ).fit(X)  # fmt: skip
     network = model.network_
     generator = torch.Generator().manual_seed(0)
-    with untouched(network):
+    with frozen_batch_norm_stats(network):
         p = torch.softmax(network(X), dim=1).detach()
-        step = adversarial_step(network, X, p, epsilon=0.25, xi=0.1, generator=generator)
+        step = adversarial_perturbation(network, X, p, epsilon=0.25, xi=0.1, generator=generator)
     chosen = np.random.default_rng(0).permutation(400)[:70]
     figure = Figure(figsize=(7, 2.9), layout="constrained")
     for axes, steps, title in zip(

@@ -7,7 +7,7 @@ from sklearn.decomposition import PCA
 from torch import nn
 
 from selfview import SelfView
-from selfview.whitening import principal_axes
+from selfview.whitening import partial_whitening
 
 # Two epochs of noise teach nothing, and the model says so.
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
@@ -21,7 +21,7 @@ def embeddings(n=500, dim=4, seed=0):
 
 
 def turned(z):
-    centre, axes = principal_axes(z)
+    centre, axes = partial_whitening(z)
     return ((z - centre) @ axes).numpy()
 
 
@@ -51,7 +51,7 @@ def test_a_turned_and_moved_embedding_has_the_same_axes():
 
 @pytest.mark.parametrize("z", [torch.ones(5, 3), torch.zeros(1, 3), torch.eye(3)[:2]])
 def test_flat_embeddings_stay_finite_and_keep_their_length(z):
-    centre, axes = principal_axes(z)
+    centre, axes = partial_whitening(z)
     assert axes.shape == (3, 3)
     assert torch.isfinite((z - centre) @ axes).all()
 

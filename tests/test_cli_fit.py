@@ -18,7 +18,7 @@ from sklearn.base import clone
 from selfview import InputError, SelfView
 from selfview.cli import main
 from selfview.cli.fit import CHOICES
-from selfview.estimator.forecast import duration, forecast
+from selfview.training.progress import duration
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ def test_a_dry_run_says_what_would_happen_and_writes_nothing(call, table, tmp_pa
 def test_the_forecast_is_near_the_time_that_a_fit_takes(rng):
     X = rng.normal(size=(256, 30)).astype(np.float32)
     model = SelfView(epochs=8, random_state=0, verbose=0)
-    foretold = forecast(model, X)
+    foretold = model.forecast(X)
     assert not hasattr(model, "network_")
     start = time.perf_counter()
     model.fit_transform(X)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.distributions import Categorical, kl_divergence
 
-from selfview.losses import kl, swapped_kl, told_apart
+from selfview.losses import info_nce, kl, swapped_kl
 
 
 def some(batch=6, k=5, seed=0):
@@ -54,27 +54,27 @@ def test_rows_are_told_apart_as_a_plain_loop_over_pairs_does():
     likeness = [[1 / (1 + float((a - b).square().sum())) for b in z2] for a in z1]
     table = torch.tensor(likeness, dtype=torch.float64)
     shares = (table.diagonal() / table.sum(1)).log() + (table.diagonal() / table.sum(0)).log()
-    torch.testing.assert_close(told_apart(z1, z2), -shares.mean() / 2)
+    torch.testing.assert_close(info_nce(z1, z2), -shares.mean() / 2)
     # Where they lie makes no difference, even far from the origin in float32.
-    moved = told_apart(z1.float() + 500, z2.float() + 500)
+    moved = info_nce(z1.float() + 500, z2.float() + 500)
     torch.testing.assert_close(moved.double(), -shares.mean() / 2, atol=1e-3, rtol=0)
 
 
 def test_one_point_for_all_is_worst_and_pairs_far_apart_are_best():
     same = torch.zeros(8, 2)
-    assert told_apart(same, same).item() == pytest.approx(torch.tensor(8.0).log().item())
+    assert info_nce(same, same).item() == pytest.approx(torch.tensor(8.0).log().item())
     apart = 1e6 * torch.arange(8.0)[:, None]
-    assert told_apart(apart, apart).item() < 1e-6
+    assert info_nce(apart, apart).item() < 1e-6
 
 
 def test_gradient_of_telling_rows_apart_by_finite_differences():
     z1, z2 = some(k=3, seed=1).requires_grad_(), some(k=3, seed=2).requires_grad_()
-    assert torch.autograd.gradcheck(told_apart, (z1, z2))
+    assert torch.autograd.gradcheck(info_nce, (z1, z2))
 
 
 def test_rows_are_told_apart_in_float32_also_under_autocast():
     z1, z2 = some(k=3, seed=1).float(), some(k=3, seed=2).float()
     with torch.autocast("cpu", torch.bfloat16):
-        inside = told_apart(z1, z2)
+        inside = info_nce(z1, z2)
     assert inside.dtype == torch.float32
-    assert torch.equal(inside, told_apart(z1, z2))
+    assert torch.equal(inside, info_nce(z1, z2))

@@ -328,8 +328,10 @@ def test_the_views_are_those_that_were_asked_for(blobs, monkeypatch, views, neig
 
         return call
 
-    monkeypatch.setattr(pairs, "random_step", counted("random", pairs.random_step))
-    monkeypatch.setattr(pairs, "adversarial_step", counted("adversarial", pairs.adversarial_step))
+    monkeypatch.setattr(pairs, "random_perturbation", counted("random", pairs.random_perturbation))
+    monkeypatch.setattr(
+        pairs, "adversarial_perturbation", counted("adversarial", pairs.adversarial_perturbation)
+    )
     monkeypatch.setattr(Neighbours, "draw", counted("neighbour", Neighbours.draw))
     model = small(views=views, neighbours=neighbours, recipe=recipe, epochs=1, batch_size=512)
     if views == "random+adversarial" and neighbours == 3:

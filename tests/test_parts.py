@@ -13,7 +13,7 @@ from selfview.networks.encoders import (
     cnn_encoder,
     mlp_encoder,
 )
-from selfview.networks.forward import cast_once, constant
+from selfview.networks.forward import autocast_weights, constant
 
 
 class Centred(nn.Module):
@@ -77,7 +77,7 @@ def test_weights_that_are_converted_once_give_the_same_values_and_gradients(kind
     each = copy.deepcopy(once)
     xs = in_turn(batches(kind, 2))
     with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
-        with cast_once(once.layers, torch.device("cpu")):
+        with autocast_weights(once.layers, torch.device("cpu")):
             weights = [m.weight.dtype for m in once.layers if isinstance(m, nn.Linear | nn.Conv2d)]
             found = once(xs, parts=2)
         expected = each(xs, parts=2)
@@ -93,7 +93,7 @@ def test_weights_that_are_converted_once_give_the_same_values_and_gradients(kind
 
 def test_in_full_precision_nothing_is_converted():
     model = network("mlp")
-    with cast_once(model.layers, torch.device("cpu")):
+    with autocast_weights(model.layers, torch.device("cpu")):
         assert all(isinstance(p, nn.Parameter) for p in model.parameters())
 
 
@@ -112,7 +112,7 @@ def test_where_weights_are_constants_rows_have_the_same_gradient(kind):
 def test_weights_are_given_back_also_after_an_error():
     model = network("mlp")
     before = list(model.parameters())
-    converted = cast_once(model.layers, torch.device("cpu"))
+    converted = autocast_weights(model.layers, torch.device("cpu"))
     with (
         pytest.raises(RuntimeError, match="in between"),
         torch.autocast("cpu", torch.bfloat16),

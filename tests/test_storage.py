@@ -14,14 +14,9 @@ from safetensors.torch import save_file
 from torch import nn
 
 from selfview import InputError, SelfView, SelfViewError
-from selfview.errors import FileFormatError
-from selfview.saving.checkpoints import (
-    CheckpointError,
-    Checkpoints,
-    differences,
-    read_state,
-    write_state,
-)
+from selfview.errors import CheckpointError, FileFormatError
+from selfview.saving.checkpoints import Checkpoints, differences
+from selfview.saving.tensor_file import read_state, write_state
 
 # A few steps teach nothing, and a run says so; here that is meant.
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")

@@ -13,7 +13,7 @@ from selfview import SelfView, evaluate, health, load_dataset
 from selfview.neighbours import nearest
 from selfview.rows.conversion import as_rows
 from selfview.rows.stream import WINDOW_BYTES, WINDOW_ROWS, Stream
-from selfview.training.loop import stream_rate
+from selfview.training.schedules import stream_rate
 
 CHUNK = 256
 

@@ -5,7 +5,12 @@ import torch
 from torch import nn
 
 from selfview.networks.encoders import EncoderHead, cnn_encoder, head, mlp_encoder
-from selfview.views import adversarial_step, random_step, scaled, untouched
+from selfview.views import (
+    adversarial_perturbation,
+    frozen_batch_norm_stats,
+    random_perturbation,
+    scaled,
+)
 
 
 def generator(seed=0):
@@ -19,10 +24,10 @@ def network():
 
 
 def step(network, x, epsilon=2.0, xi=10.0, seed=0, **kwargs):
-    with untouched(network):
+    with frozen_batch_norm_stats(network):
         with torch.no_grad():
             p = torch.softmax(network(x), 1)
-        return adversarial_step(
+        return adversarial_perturbation(
             network, x, p, epsilon=epsilon, xi=xi, generator=generator(seed), **kwargs
         )
 
@@ -41,7 +46,7 @@ def test_every_image_of_a_view_moves_by_epsilon():
 
 
 def test_random_steps_have_their_length_and_differ_between_rows():
-    moved = random_step(torch.zeros(16, 4, 3), 7.0, generator())
+    moved = random_perturbation(torch.zeros(16, 4, 3), 7.0, generator())
     torch.testing.assert_close(moved.flatten(1).norm(dim=1), torch.full((16,), 7.0))
     assert len(moved.flatten(1).unique(dim=0)) == 16
 
@@ -64,7 +69,7 @@ def test_direction_converges_to_the_top_eigenvector_for_a_linear_softmax_model()
     W = linear.weight.detach()
     x = torch.randn(6, dim, dtype=torch.float64)
     p = torch.softmax(linear(x), 1).detach()
-    found = adversarial_step(
+    found = adversarial_perturbation(
         linear, x, p, epsilon=1.0, xi=1e-3, generator=generator(), power_iterations=60
     )
     for row, direction in zip(p, found.double(), strict=True):
@@ -83,7 +88,7 @@ def test_one_step_changes_the_prediction_more_than_a_random_one_does(network):
         return (p * (p / q).log()).sum(1).mean().item()
 
     adversarial = change(step(network, x, epsilon=1.0, xi=1.0))
-    assert adversarial > 2 * change(random_step(x, 1.0, generator(1)))
+    assert adversarial > 2 * change(random_perturbation(x, 1.0, generator(1)))
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -102,14 +107,14 @@ def test_a_view_leaves_gradients_statistics_and_modes_as_they_were(network, trai
 
 
 def test_statistics_are_given_back_also_after_an_error(network):
-    with pytest.raises(RuntimeError), untouched(network):
+    with pytest.raises(RuntimeError), frozen_batch_norm_stats(network):
         raise RuntimeError
     assert all(getattr(m, "track_running_stats", True) for m in network.modules())
 
 
 def test_a_norm_that_tracked_nothing_still_tracks_nothing():
     norm = nn.BatchNorm1d(3, track_running_stats=False)
-    with untouched(norm):
+    with frozen_batch_norm_stats(norm):
         pass
     assert norm.track_running_stats is False
 
@@ -138,7 +143,9 @@ def test_steps_of_a_row_come_from_probes_of_their_own():
         return torch.cat([probes, -probes], 1)
 
     p = torch.full((4000, 2 * dim), 1 / (2 * dim))
-    found = adversarial_step(network, x, p, epsilon=1.0, xi=2.0, generator=generator(), count=2)
+    found = adversarial_perturbation(
+        network, x, p, epsilon=1.0, xi=2.0, generator=generator(), count=2
+    )
     assert found.shape == (8000, dim)
     first, second = seen[0].view(4000, 2, dim).unbind(1)
     torch.testing.assert_close(first.norm(dim=1), torch.full((4000,), 2.0))

@@ -29,7 +29,7 @@ def swapped_kl(q1: Tensor, logits1: Tensor, q2: Tensor, logits2: Tensor) -> Tens
     return kl(q2, logits1) + kl(q1, logits2)
 
 
-def told_apart(z1: Tensor, z2: Tensor, share: Share = WHOLE) -> Tensor:
+def info_nce(z1: Tensor, z2: Tensor, share: Share = WHOLE) -> Tensor:
     """How badly the two views of a row are told from those of the batch's other rows.
 
     Cross-entropy of finding a row's other view among all, either way, where embeddings at the
@@ -44,7 +44,7 @@ def told_apart(z1: Tensor, z2: Tensor, share: Share = WHOLE) -> Tensor:
     Examples
     --------
     >>> near, far = torch.zeros(2, 3), torch.tensor([[0.0, 0, 0], [99, 0, 0]])
-    >>> told_apart(near, near).item() > told_apart(far, far).item()
+    >>> info_nce(near, near).item() > info_nce(far, far).item()
     True
     """
     # Squares of differences as differences of squares need more digits than bfloat16 has.

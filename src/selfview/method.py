@@ -15,17 +15,17 @@ from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.base import Embedder, History, Run
 from selfview.estimator.recipes import RECIPES, SCHEDULES, input_scale
-from selfview.losses import swapped_kl, told_apart
+from selfview.losses import info_nce, swapped_kl
 from selfview.neighbours import Neighbours
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead
-from selfview.networks.forward import apart, cast_once
+from selfview.networks.forward import apart, autocast_weights
 from selfview.pairs import VIEWS, Pairs
 from selfview.rows.base import Rows
 from selfview.rows.stream import Stream
 from selfview.targets import adapt_temperature, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training.loop import Phase, Step
-from selfview.whitening import principal_axes
+from selfview.whitening import partial_whitening
 
 PAPER_EPOCHS = 5000
 AXES_ROWS = 20_000  # whose embeddings tell the principal axes
@@ -229,8 +229,8 @@ class SelfView(Embedder):
         network = self._fitted_network()
         return self._apply(lambda x: torch.softmax(network(x), dim=1), X, self.n_prototypes)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         parameters.one_of("recipe", self.recipe, list(RECIPES))
         parameters.one_of("schedule", self.schedule, ["auto", *SCHEDULES])
         parameters.one_of("axes", self.axes, ("auto", "principal", "learned"))
@@ -327,7 +327,7 @@ class SelfView(Embedder):
             return q
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
-            with cast_once(network.layers, run.device):
+            with autocast_weights(network.layers, run.device):
                 z, logits = network.both(pairs.of(step, network), parts=2)
             (z1, z2), (o1, o2) = apart(z, 2), apart(logits, 2)
             q1 = targets(o1, step)
@@ -335,7 +335,7 @@ class SelfView(Embedder):
             predicted = swapped_kl(q1, o1, q2, o2)
             value = predicted
             if contrast:
-                value = value + contrast * told_apart(z1, z2, step.share)
+                value = value + contrast * info_nce(z1, z2, step.share)
             return value, {
                 "loss_over_log_k": predicted.item() / math.log(k),
                 "entropy": float(entropy(q2, step.share)),
@@ -378,7 +378,7 @@ class SelfView(Embedder):
         parts = np.array_split(some, math.ceil(len(some) / self.batch_size))
         z = torch.cat([network.encoder.features(run.batch(rows, part)) for part in parts])
         if z.isfinite().all():  # else the verdict says what is wrong
-            network.encoder.centre, network.encoder.axes = principal_axes(z.float())
+            network.encoder.centre, network.encoder.axes = partial_whitening(z.float())
 
     def _headline(self, rows: Rows, run: Run, network: EncoderHead) -> str:
         scaled = ", columns of unlike units scaled by their spread" if run.summary.spreads else ""

@@ -21,7 +21,8 @@ from torch.nn import functional as F
 from selfview.distributed import current
 from selfview.errors import FileFormatError
 from selfview.rows.base import Rows
-from selfview.saving.checkpoints import differences, read_state, write_state
+from selfview.saving.checkpoints import differences
+from selfview.saving.tensor_file import read_state, write_state
 from selfview.training.loop import Step
 
 EXACT_ROWS = 20_000

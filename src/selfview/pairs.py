@@ -11,7 +11,12 @@ from selfview.neighbours import Neighbours
 from selfview.networks.encoders import EncoderHead, scale_of
 from selfview.networks.forward import constant
 from selfview.training.loop import Step
-from selfview.views import adversarial_step, moved, random_step, untouched
+from selfview.views import (
+    adversarial_perturbation,
+    frozen_batch_norm_stats,
+    moved,
+    random_perturbation,
+)
 
 # How each of the two views is made.
 VIEWS = {
@@ -38,12 +43,12 @@ class Pairs:
         xi, scale = self.xi(network), scale_of(network.encoder)
         unit = scale if scale.ndim else None  # of the columns, if lengths are counted in them
         for _ in range(kinds.count("random")):
-            views.append(moved(x, random_step(x, xi, step.generator, step.share), unit))
+            views.append(moved(x, random_perturbation(x, xi, step.generator, step.share), unit))
         if count := kinds.count("adversarial"):
-            with untouched(network), constant(network.layers):
+            with frozen_batch_norm_stats(network), constant(network.layers):
                 with torch.no_grad():
                     p = torch.softmax(network(x).float(), dim=1)
-                steps = adversarial_step(
+                steps = adversarial_perturbation(
                     partial(network, parts=count),
                     x,
                     p,

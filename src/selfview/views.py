@@ -19,7 +19,7 @@ Network = Callable[[Tensor], Tensor]
 
 
 @contextmanager
-def untouched(network: nn.Module) -> Iterator[None]:
+def frozen_batch_norm_stats(network: nn.Module) -> Iterator[None]:
     """Run passes that leave the batch-norm running statistics of `network` as they were."""
     norms: list[Any] = [m for m in network.modules() if getattr(m, "track_running_stats", False)]
     try:
@@ -59,7 +59,7 @@ def moved(x: Tensor, steps: Tensor, unit: Tensor | None = None) -> Tensor:
     return x.unsqueeze(1) + in_unit(steps, unit).view(len(x), -1, *x.shape[1:])
 
 
-def random_step(
+def random_perturbation(
     x: Tensor, length: float | Tensor, generator: torch.Generator, share: Share = WHOLE
 ) -> Tensor:
     """A step of the given length in a direction that is uniform on the sphere, for every row."""
@@ -89,7 +89,7 @@ def divergence(p: Tensor, logits: Tensor) -> Tensor:
     return -(p * F.log_softmax(logits.float(), dim=1)).sum()
 
 
-def adversarial_step(
+def adversarial_perturbation(
     network: Network,
     x: Tensor,
     p: Tensor,

@@ -9,7 +9,7 @@ LEAST = (
 )
 
 
-def principal_axes(z: Tensor) -> tuple[Tensor, Tensor]:
+def partial_whitening(z: Tensor) -> tuple[Tensor, Tensor]:
     """The mean of embeddings, and the axes along which they are uncorrelated.
 
     Axes are sorted by spread, the first keeps its own, and each of the others gets the geometric
@@ -28,7 +28,7 @@ def principal_axes(z: Tensor) -> tuple[Tensor, Tensor]:
     Examples
     --------
     >>> z = torch.tensor([[3.0, 3.0], [-3.0, -3.0], [1.0, -1.0], [-1.0, 1.0]])
-    >>> centre, axes = principal_axes(z)
+    >>> centre, axes = partial_whitening(z)
     >>> torch.linalg.vector_norm((z - centre) @ axes, dim=0)
     tensor([6.0000, 3.4641])
     """

@@ -9,7 +9,7 @@ from sklearn import decomposition, manifold
 
 from selfview.baselines import LLE, NMF, PCA, Isomap, Raw, manifolds
 from selfview.errors import FileFormatError, InputError
-from selfview.saving.checkpoints import read_state, write_state
+from selfview.saving.tensor_file import read_state, write_state
 
 ALL = [
     Raw(),

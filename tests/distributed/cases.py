@@ -21,7 +21,7 @@ from selfview.distributed import current
 from selfview.targets import adapt_temperature, entropy, marginal_error, sinkhorn
 from selfview.training.batch_norm import synchronised
 from selfview.training.loop import TrainingError
-from selfview.views import random_step
+from selfview.views import random_perturbation
 
 # Rounding of bfloat16 would hide what is compared: one and two processes sum in another order.
 COMMON = dict(batch_size=256, random_state=0, verbose=0, precision="float32")
@@ -164,7 +164,7 @@ def noise():
     generator = torch.Generator().manual_seed(0)
     x = torch.zeros(11, 7)[share.rows]
     length = 2.0 * share.draw(torch.rand, (len(x), 1), generator=generator)
-    return {"step": share.gather(random_step(x, length, generator, share)).numpy()}
+    return {"step": share.gather(random_perturbation(x, length, generator, share)).numpy()}
 
 
 def refusals():

@@ -19,7 +19,7 @@ from selfview.data.cache import cache_folder, remembered
 from selfview.data.imzml import ImzMLPreparation, PeakPreparation
 from selfview.data.tables import TablePreparation
 from selfview.errors import FileFormatError
-from selfview.saving.checkpoints import read_state, write_state
+from selfview.saving.tensor_file import read_state, write_state
 
 sys.path.append(str(Path(__file__).parents[1] / "data"))
 import samples

@@ -15,7 +15,7 @@ from selfview import SelfView, SelfViewError
 from selfview.baselines import PCA
 from selfview.data import load_preparation
 from selfview.errors import FileFormatError
-from selfview.saving.checkpoints import read_state
+from selfview.saving.tensor_file import read_state
 
 
 def load(model):

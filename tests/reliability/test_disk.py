@@ -11,8 +11,9 @@ from small_fits import bits, figures, rows, small_model
 from selfview.cli.options import write_embedding
 from selfview.data.texts import TextPreparation
 from selfview.errors import CheckpointError
-from selfview.saving.checkpoints import Checkpoints, read_state
+from selfview.saving.checkpoints import Checkpoints
 from selfview.saving.files import TEMPORARY, write_bytes
+from selfview.saving.tensor_file import read_state
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 

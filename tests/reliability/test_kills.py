@@ -16,8 +16,9 @@ from small_fits import bits, figures, rows, small_encoder, small_model
 from torch import nn
 
 import selfview
-from selfview.saving.checkpoints import Checkpoints, read_state
+from selfview.saving.checkpoints import Checkpoints
 from selfview.saving.interrupts import HeldInterrupts
+from selfview.saving.tensor_file import read_state
 
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="kills are POSIX signals"),

@@ -15,7 +15,8 @@ from torch import nn
 
 from selfview import InputError, SelfView, SelfViewWarning, baselines
 from selfview.errors import TrainingError
-from selfview.saving.checkpoints import Checkpoints, read_state
+from selfview.saving.checkpoints import Checkpoints
+from selfview.saving.tensor_file import read_state
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 

@@ -8,7 +8,8 @@ from safetensors.torch import save_file
 from small_fits import bits, rows, small_model
 
 from selfview.errors import FileFormatError
-from selfview.saving.checkpoints import Checkpoints, read_state
+from selfview.saving.checkpoints import Checkpoints
+from selfview.saving.tensor_file import read_state
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 

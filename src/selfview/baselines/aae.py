@@ -84,8 +84,8 @@ class AdversarialAutoEncoder(AutoEncoder):
 
     adversarial_rate: float = 0.1
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         parameters.positive("adversarial_rate", self.adversarial_rate)
 
     def _network(self, run: Run) -> AdversarialNetwork:

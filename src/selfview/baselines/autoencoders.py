@@ -236,8 +236,8 @@ class SparseAutoEncoder(AutoEncoder):
     target_activation: float = 0.2
     penalty: float = 3.0
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         parameters.share("target_activation", self.target_activation)
         parameters.positive("penalty", self.penalty)
 
@@ -293,8 +293,8 @@ class DenoisingAutoEncoder(AutoEncoder):
     corruption: str = "masking"
     level: float = 0.25
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         parameters.one_of("corruption", self.corruption, CORRUPTIONS)
         check = parameters.share if self.corruption == "masking" else parameters.positive
         check("level", self.level)

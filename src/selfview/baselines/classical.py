@@ -40,7 +40,7 @@ class Raw(Reducer):
     def _width(self) -> int:
         return self.n_features_in_
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         pass
 
     def _check_size(self, rows: Rows) -> None:
@@ -144,8 +144,8 @@ class NMF(Reducer):
                 "sklearn.preprocessing.MinMaxScaler"
             )
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         parameters.integer("max_iter", self.max_iter, at_least=1)
 
     def __sklearn_tags__(self) -> Any:

@@ -161,8 +161,8 @@ class Learned(Embedder):
         mean = mean.reshape(run.shape)
         return CentredRun(**vars(run), mean=mean, spread=spread, sample=sample)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         parameters.one_of("recipe", self.recipe, list(RECIPES))
         parameters.one_of("schedule", self.schedule, ["auto", *SCHEDULES])
         if not isinstance(self.batch_norm, bool):

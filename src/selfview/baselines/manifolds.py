@@ -38,8 +38,8 @@ class Manifold(Reducer):
     max_rows: int = MAX_ROWS
     fit_rows: int | None = None
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         parameters.integer("n_neighbors", self.n_neighbors, at_least=1)
         parameters.integer("max_rows", self.max_rows, at_least=2)
         if self.fit_rows is not None:

@@ -19,8 +19,9 @@ from sklearn.utils.validation import validate_data
 from selfview.errors import FileFormatError, InputError
 from selfview.estimator import parameters
 from selfview.estimator.transform import UnfittedError
-from selfview.rows.base import ArrayRows, Rows, SparseRows
+from selfview.rows.base import Rows
 from selfview.rows.conversion import as_rows, expect_shape
+from selfview.rows.in_memory import ArrayRows, SparseRows
 from selfview.saving import model_file
 
 Array = NDArray[Any]
@@ -71,7 +72,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        self._check_parameters()
+        self.check_parameters()
         rows = as_rows(X)
         rows.check()
         self._check_size(rows)
@@ -144,7 +145,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _n_features_out(self) -> int:
         return self.embedding_dim_
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         parameters.integer("n_components", self.n_components, at_least=1)
 
     def _check_size(self, rows: Rows) -> None:
@@ -186,7 +187,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         tensors, meta = model_file.read_model(file, cls.__name__)
         try:
             model = cls(**meta["parameters"])
-            model._check_parameters()
+            model.check_parameters()
             arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
             model._become(model_file.row_shape(meta), arrays)
             # Arrays that don't belong together can't embed a row of the right length.

@@ -114,8 +114,8 @@ class VariationalAutoEncoder(AutoEncoder):
     variance: str | float = "auto"
     beta: float = 1.0
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
+    def check_parameters(self) -> None:
+        super().check_parameters()
         parameters.positive("beta", self.beta)
         if self.variance != "auto":
             parameters.positive("variance", self.variance)

@@ -81,7 +81,7 @@ def compare(
     from selfview.evaluation.inputs import check_target
     from selfview.evaluation.split import random_fifth
     from selfview.report.comparison import markdown, tabulate
-    from selfview.saving.checkpoints import write_bytes
+    from selfview.saving.files import write_bytes
 
     try:
         names = chosen([name.strip() for name in methods.split(",") if name.strip()])

@@ -14,10 +14,9 @@ import numpy as np
 from selfview.data.folders import check_local
 from selfview.errors import FileFormatError, InputError
 from selfview.estimator.devices import resolve_device, resolve_precision
-from selfview.rows.base import SparseRows
 from selfview.rows.conversion import as_rows
-from selfview.saving.checkpoints import write_bytes
-from selfview.saving.files import read_object
+from selfview.rows.in_memory import SparseRows
+from selfview.saving.files import read_object, write_bytes
 from selfview.saving.model_file import OWN_ENCODER, plain_parameters
 
 FORMAT = 1

@@ -18,12 +18,12 @@ from selfview.cli.run_folder import EVENTS, check_replaceable, finished, save_ru
 from selfview.data import Dataset, read
 from selfview.distributed import ALONE, Group
 from selfview.errors import InputError, SelfViewError, SelfViewWarning
-from selfview.estimator.forecast import Forecast, duration, forecast
+from selfview.estimator.forecast import Forecast
 from selfview.evaluation import evaluate
 from selfview.evaluation.split import random_fifth
 from selfview.neighbours import Neighbours
 from selfview.saving.files import locked
-from selfview.training.progress import watched
+from selfview.training.progress import duration, watched
 from selfview.training.tensorboard import Events
 
 
@@ -77,7 +77,7 @@ def plan(
         checkpoint=out / "checkpoint",
         verbose=0 if quiet else 1,
     )
-    model._check_parameters()
+    model.check_parameters()
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file: name a folder with --out")
     dataset = group.by_turns(lambda: read(source, **options))
@@ -208,7 +208,7 @@ def _forget(folder: Path) -> None:
 def show(plan: Plan) -> None:
     """Say what the fit would do."""
     plan.model.set_params(checkpoint=None)  # nothing is written
-    found = forecast(plan.model, plan.dataset.X)
+    found = plan.model.forecast(plan.dataset.X)
     for name, words in _lines(plan, found).items():
         typer.echo(f"{name:<9} {words}")
 

@@ -119,7 +119,7 @@ def write_report(
     import numpy as np
 
     from selfview.report.run import report_of
-    from selfview.saving.checkpoints import write_bytes
+    from selfview.saving.files import write_bytes
 
     # In blocks: all assignments of a million rows would take as much memory as the rows.
     step = 8192

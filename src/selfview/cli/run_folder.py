@@ -29,8 +29,7 @@ from selfview.data.folders import check_local
 from selfview.data.given import GivenRows
 from selfview.errors import InputError
 from selfview.method import SelfView
-from selfview.saving.checkpoints import write_bytes
-from selfview.saving.files import unwritable
+from selfview.saving.files import unwritable, write_bytes
 from selfview.saving.model_file import FILE as MODEL
 from selfview.training.tensorboard import Events
 

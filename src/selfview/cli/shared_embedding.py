@@ -9,7 +9,9 @@ from numpy.lib.format import open_memmap
 
 from selfview.distributed import Group
 from selfview.method import SelfView
-from selfview.rows.base import RowRange, Rows
+from selfview.rows.base import Rows
+from selfview.rows.conversion import as_rows
+from selfview.rows.in_memory import RowRange
 from selfview.saving.files import unwritable
 
 PIECE = 1 << 16  # rows that are embedded before they are written
@@ -31,7 +33,7 @@ def embed_together(model: SelfView, X: Any, path: Path, group: Group) -> None:
     part = path.with_name(f".{path.name}.part")
     try:
         with group.together():
-            rows = model._rows(X)
+            rows = as_rows(X)
             if group.leads:
                 _reserve(part, (rows.n, model.embedding_dim_))
         with group.together():
@@ -50,7 +52,7 @@ def _fill(path: Path, model: SelfView, rows: Rows, group: Group) -> None:
     start, stop = (rows.n * r // group.size for r in (group.rank, group.rank + 1))
     for at in range(start, stop, PIECE):
         piece = RowRange(rows, at, min(at + PIECE, stop))
-        out[at : at + piece.n] = model._embed(piece)
+        out[at : at + piece.n] = model.transform(piece)
     out.flush()
 
 

@@ -7,10 +7,12 @@ remembers; `fit` checks, and sets nothing unless it ends well.
 
 import copy
 import math
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,12 +24,20 @@ from torch import Tensor, nn
 from selfview import health
 from selfview.distributed import current
 from selfview.errors import CollapseWarning, InputError
-from selfview.estimator import forecast, parameters
+from selfview.estimator import parameters
+from selfview.estimator.forecast import (
+    TRIAL_STEPS,
+    Forecast,
+    encoder_name,
+    peak_memory,
+    timed_rows,
+    timed_steps,
+)
 from selfview.estimator.plan import Run as Run
 from selfview.estimator.plan import plan
 from selfview.estimator.recipes import RECIPES
 from selfview.estimator.seeding import own_randomness, own_weights
-from selfview.estimator.transform import Fitted
+from selfview.estimator.transform import TransformMixin
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
 from selfview.rows.base import Rows
@@ -36,17 +46,18 @@ from selfview.rows.stream import Stream
 from selfview.saving import model_file
 from selfview.saving.checkpoints import Checkpoints
 from selfview.training.batch_norm import synchronised
-from selfview.training.loop import Part, Phase, n_batches, stream_rate, train
-from selfview.training.progress import follow
-from selfview.training.state import Course, latest_state, loss_of, seed_of, steps_of
+from selfview.training.loop import Part, Phase, adam, n_batches, train
+from selfview.training.progress import Progress
+from selfview.training.schedules import stream_rate
 from selfview.training.state import History as History
+from selfview.training.state import TrainingState, latest_state, loss_of, seed_of, steps_of
 
 HEALTH_ROWS = 4096  # at most, from which the verdict is found
 HEALTH_ENTRIES = 1 << 25  # of rows whose distances are compared
 BATCH_SIZE = 256  # the paper's
 
 
-class Embedder(Fitted):
+class Embedder(TransformMixin):
     """Base of all estimators that learn an encoder by gradient steps."""
 
     recipe: str
@@ -129,15 +140,74 @@ class Embedder(Fitted):
         # A copy, so that an interrupted pass leaves the model as it was.
         network, optimisers = copy.deepcopy((self.network_, self._optimisers))
         phases = self._phases(network, run)
-        course = Course(network, phases, run.seed, optimisers, self.history_)
+        course = TrainingState(network, phases, run.seed, optimisers, self.history_)
         return self._learn(X, rows, run, course, len(self.history_) + 1, keeper)
+
+    def forecast(self, X: Any) -> Forecast:
+        """What `fit(X)` would do, with its seconds and memory; the model stays unfitted.
+
+        Parameters
+        ----------
+        X : rows as in `fit`
+        """
+        self.check_parameters()
+        rows = as_rows(X)
+        run = self._run(rows)
+        network = self._new_network(run)
+        steps = run.epochs * n_batches(rows.n, self.batch_size)
+        each = self._seconds_per_step(rows, run, network)
+        spent = time.monotonic() - run.started
+        embedding = timed_rows(network.eval().encoder, partial(run.batch, rows), min(rows.n, 1024))
+        epsilon = getattr(network, "epsilon", None)
+        weights = sum(p.numel() * p.element_size() for p in network.parameters())
+        peak = peak_memory()
+        return Forecast(
+            rows=rows.n,
+            shape=rows.shape,
+            unlike=bool(run.summary.spreads),
+            encoder=encoder_name(network.encoder),
+            parameters=sum(p.numel() for p in network.parameters()),
+            epsilon=None if epsilon is None else float(epsilon),
+            epochs=run.epochs,
+            steps=steps,
+            device=str(run.device),
+            precision=run.precision,
+            threads=torch.get_num_threads(),
+            seconds=None if each is None else spent + each * steps + embedding * rows.n,
+            # What a few steps took, a second copy of weights and moments in a checkpoint being
+            # written, and the embedding.
+            memory=None if peak is None else peak + 6 * weights + 4 * rows.n * self.n_components,
+        )
+
+    def _seconds_per_step(self, rows: Rows, run: Run, network: nn.Module) -> float | None:
+        """Seconds of an optimiser step, measured on a copy of `network`."""
+        if current().size > 1:  # all processes would have to join in
+            return None
+        trial = copy.deepcopy(network).train()
+        phases = self._phases(trial, run)
+        size = math.ceil(rows.n / n_batches(rows.n, self.batch_size))
+        middle = run.epochs // 2  # where warm-ups are over
+        with own_randomness(run.seed):
+            return timed_steps(
+                train(
+                    phases,
+                    [adam(phase) for phase in phases],
+                    partial(run.batch, rows),
+                    size,  # rows of the trial, so that its epochs are of one step
+                    epochs=range(middle, middle + TRIAL_STEPS + 1),
+                    batch_size=size,
+                    seed=run.seed,
+                    device=run.device,
+                    precision=run.precision,
+                )
+            )
 
     def _prepare(self, X: Any, passes: bool = False) -> tuple[Rows, Run]:
         """Rows and plan of a fit or of a pass, checked; the same in all processes that share it."""
         group = current()
         go_on = passes and hasattr(self, "network_")
         with group.together():
-            self._check_parameters()
+            self.check_parameters()
             rows = self._rows(X) if go_on else as_rows(X)
             run = self._run(rows, self._stream(rows) if passes else None)
             group.expect_enough(rows.n // n_batches(rows.n, self.batch_size))
@@ -167,9 +237,9 @@ class Embedder(Fitted):
         peak = recipe.peak(self.learning_rate)
         return lambda epoch: stream_rate(peak, stream.step(epoch))
 
-    def _start(self, run: Run) -> Course:
+    def _start(self, run: Run) -> TrainingState:
         network = self._new_network(run)
-        return Course(network, self._phases(network, run), run.seed)
+        return TrainingState(network, self._phases(network, run), run.seed)
 
     def _new_network(self, run: Run) -> EncodingNetwork:
         try:
@@ -182,7 +252,7 @@ class Embedder(Fitted):
             ) from error
 
     def _learn(
-        self, X: Any, rows: Rows, run: Run, course: Course, until: int, keeper: Checkpoints
+        self, X: Any, rows: Rows, run: Run, course: TrainingState, until: int, keeper: Checkpoints
     ) -> Self:
         """Train until so many epochs are done, and only then change the estimator."""
         group = current()
@@ -190,7 +260,15 @@ class Embedder(Fitted):
         epochs = range(len(course.history), until)
         network.train()
         group.synchronise(network)
+        progress = Progress(
+            self._headline(rows, run, network),
+            epochs=epochs,
+            steps=n_batches(rows.n, self.batch_size),
+            verbose=self.verbose if group.leads else 0,
+            started=run.started,
+        )
         with (
+            progress,
             own_randomness(run.seed),
             synchronised(network, group),
             keeper.watch(course) as offer,
@@ -198,13 +276,14 @@ class Embedder(Fitted):
 
             def after_step(part: Part) -> None:
                 course.part = part
+                progress.after_step()
                 with group.together():
                     offer()
 
             figures = train(
                 course.phases,
                 course.optimisers,
-                lambda index: run.batch(rows, index),
+                partial(run.batch, rows),
                 rows.n,
                 epochs=epochs,
                 batch_size=self.batch_size,
@@ -216,12 +295,9 @@ class Embedder(Fitted):
                 group=group,
                 blocks=rows.blocks,
             )
-            headline = self._headline(rows, run, network)
-            verbose = self.verbose if group.leads else 0
-            if verbose:
-                headline += forecast.in_words(self, rows, run, network, len(epochs))
-            for row in follow(figures, headline=headline, epochs=epochs, verbose=verbose):
+            for row in figures:
                 course.end_epoch(row)
+                progress.after_epoch(row)
                 with group.together():
                     offer()
             course.check()
@@ -231,7 +307,7 @@ class Embedder(Fitted):
         self._end(X, rows, run, course)
         return self
 
-    def _end(self, X: Any, rows: Rows, run: Run, course: Course) -> None:
+    def _end(self, X: Any, rows: Rows, run: Run, course: TrainingState) -> None:
         network, history = course.network.eval(), course.history
         seen = rows if run.stream is None else run.stream.window
         self._finish(network, seen, run)
@@ -360,7 +436,7 @@ class Embedder(Fitted):
             return encoders.output_size(encoder, run.shape)
         return self.n_components
 
-    def _check_parameters(self) -> None:
+    def check_parameters(self) -> None:
         parameters.integer("n_components", self.n_components, at_least=1)
         parameters.integer("batch_size", self.batch_size, at_least=2)
         parameters.positive_or("learning_rate", self.learning_rate, "auto")

@@ -1,5 +1,6 @@
 """The plan of one fit: what a method may know when it builds its network and phases."""
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,6 +36,7 @@ class Run:
     precision: str = "float32"
     stream: Stream | None = None  # of which this is a pass
     neighbours: Neighbours | None = None  # from which a second view may be drawn
+    started: float = 0.0  # when the fit began, by time.monotonic
 
     def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:
         """The rows of the given numbers, as the network takes them."""
@@ -67,6 +69,7 @@ def plan(
     stream: Stream | None = None,
 ) -> Run:
     """The plan for fitting `rows`, with every "auto" decided; the rows are checked on the way."""
+    started = time.monotonic()
     if rows.n < 2:
         raise InputError(
             "fit needs at least 2 rows, got n_samples = 1: one row can't be told from others"
@@ -82,6 +85,7 @@ def plan(
         device=place,
         precision=resolve_precision(precision, place),
         stream=stream,
+        started=started,
     )
 
 

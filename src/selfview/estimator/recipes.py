@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from selfview.rows.base import Summary
-from selfview.training.loop import cosine_rate, dropping_rate
+from selfview.training.schedules import cosine_rate, dropping_rate
 
 ORDINARY_NORMS = (2.0, 128.0)  # mean norms of rows that are taken as they are: all the paper's are
 USUAL_NORM = 16.0  # to which others are brought, near enough

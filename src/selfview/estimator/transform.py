@@ -1,5 +1,6 @@
 """What a fitted estimator is for: it embeds rows, is saved, and loaded again."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
@@ -12,7 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
-from selfview.errors import InputError
+from selfview.errors import FileFormatError, InputError
 from selfview.estimator.plan import Run
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
@@ -28,7 +29,7 @@ class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
     """The model was used before `fit`."""
 
 
-class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """The half of an estimator that uses what `fit` has learned."""
 
     n_components: int
@@ -54,14 +55,12 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         encoder = self._fitted_network().encoder
         return self._apply(encoder, X, self.embedding_dim_)
 
-    def _embed(self, rows: Rows) -> NDArray[np.float32]:
-        return self._map(self._fitted_network().encoder, rows, self.embedding_dim_)
-
     def _apply(
         self, function: Callable[[Tensor], Tensor], X: Any, width: int
     ) -> NDArray[np.float32]:
         rows = self._rows(X)
-        validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        if rows is not X:  # rows have no column names
+            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         return self._map(function, rows, width)
 
     def _map(
@@ -88,6 +87,12 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         expect_shape(rows, self.shape_in_, type(self).__name__)
         return rows
 
+    @property
+    def encoder_(self) -> nn.Module:
+        """The fitted encoder: rows to embedding."""
+        encoder: nn.Module = self._fitted_network().encoder
+        return encoder
+
     def _fitted_network(self) -> Any:
         if not hasattr(self, "network_"):
             name = type(self).__name__
@@ -106,7 +111,19 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
         path : str or Path
             The folder is made; a model already in it is replaced.
         """
-        model_file.save(self, Path(path))
+        network = self._fitted_network()
+        names = getattr(self, "feature_names_in_", None)
+        meta = {
+            "class": type(self).__name__,
+            "parameters": model_file.plain_parameters(self),
+            "shape_in": list(self.shape_in_),
+            "epochs": self.epochs_,
+            "seed": self.seed_,
+            "feature_names_in": None if names is None else [str(name) for name in names],
+            "history": self.history_,
+            "health": self.health_,
+        }
+        model_file.write_model(Path(path), network.state_dict(), meta)
 
     @classmethod
     def load(cls, path: str | Path, encoder: nn.Module | None = None) -> Self:
@@ -119,7 +136,50 @@ class Fitted(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator): 
             Needed if the model was fitted with an own encoder: its architecture, whose weights
             are then read from the folder.
         """
-        return model_file.load(cls, Path(path), encoder)
+        file = Path(path) / model_file.FILE
+        tensors, meta = model_file.read_model(file, cls.__name__)
+        parameters = meta.get("parameters")
+        own = isinstance(parameters, dict) and parameters.get("encoder") == model_file.OWN_ENCODER
+        if own and encoder is None:
+            raise InputError(
+                f"the model in {path} was fitted with an own encoder: pass one of the same "
+                f"architecture, {cls.__name__}.load({str(path)!r}, encoder=...)"
+            )
+        try:
+            return cls._rebuilt(tensors, meta, encoder if own else None)
+        except model_file.DAMAGE as error:
+            or_not = " (or the encoder passed is not the one it was fitted with)" if own else ""
+            told = model_file.reason(error)
+            raise FileFormatError(f"{file} is damaged{or_not}: {told}") from error
+
+    @classmethod
+    def _rebuilt(
+        cls, tensors: dict[str, Tensor], meta: dict[str, Any], encoder: nn.Module | None
+    ) -> Self:
+        """The model that a description tells, with these tensors."""
+        given = dict(meta["parameters"])
+        model = cls(**(given if encoder is None else given | {"encoder": encoder}))
+        model.check_parameters()
+        shape_in = model_file.row_shape(meta)
+        shape = encoders.input_shape(shape_in, model.encoder)
+        run = Run(
+            shape,
+            Summary(spreads=_spreads(tensors, math.prod(shape))),
+            model_file.epochs(meta["epochs"]),
+            model_file.seed(meta["seed"]),
+            torch.device("cpu"),
+        )
+        # Without memory: sizes in a hostile description cost nothing until they are believed.
+        with torch.device("meta"):
+            network = model._network(run)
+        model_file.check_shapes(network, tensors)
+        network.load_state_dict(tensors, assign=True)
+        history, health = model_file.history(meta["history"]), dict(meta["health"])
+        model._become(network.eval(), shape_in, run, history, health)
+        names = model_file.feature_names(meta, model.n_features_in_)
+        if names is not None:
+            model.feature_names_in_ = names
+        return model
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -145,3 +205,13 @@ def _filled_up(x: Tensor) -> Tensor:
     """
     missing = -len(x) % LEAST_ROWS
     return torch.cat([x, x[-1:].expand(missing, -1)]) if x.ndim == 2 and missing else x
+
+
+def _spreads(tensors: dict[str, Tensor], columns: int) -> tuple[float, ...]:
+    """Some for all columns if the encoder divides each by its own; their values come later."""
+    scale = tensors.get("encoder.scale")
+    if scale is None or scale.ndim == 0:
+        return ()
+    if scale.shape != (columns,):
+        raise ValueError(f"{scale.numel()} scales for {columns} columns")
+    return (1.0,) * columns

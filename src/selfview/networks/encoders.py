@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from selfview.errors import InputError
 from selfview.networks.convolution import Convolution, Flatten
-from selfview.networks.forward import in_parts, one_by_one
+from selfview.networks.forward import forward_views, per_view
 
 KERNEL, STRIDE = 5, 2
 LARGEST_SIDE = 8  # an image is halved until it is no larger, at least twice
@@ -157,7 +157,7 @@ class ScaledEncoder(nn.Sequential):
         # Elsewhere than on a processor the question would cost more than the answer saves.
         if self.scale.ndim or not x.is_cpu or self.scale != 1:
             x = x / self.scale
-        return in_parts(self, x, parts)
+        return forward_views(self, x, parts)
 
     def forward(self, x: Tensor) -> Tensor:
         return (self.features(x) - self.centre) @ self.axes
@@ -215,8 +215,8 @@ class EncoderHead(EncodingNetwork):
         if isinstance(self.encoder, ScaledEncoder):
             z = self.encoder.features(x, parts)
         else:  # one's own, which may look at a batch as it likes
-            z = one_by_one(self.encoder, x, parts)
-        return z, in_parts(self.head, z, parts)
+            z = per_view(self.encoder, x, parts)
+        return z, forward_views(self.head, z, parts)
 
 
 def frozen_layers(network: nn.Module) -> Iterator[nn.Module]:

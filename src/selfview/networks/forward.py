@@ -13,7 +13,7 @@ from torch.nn import functional as F
 ROW_BY_ROW = (nn.Linear, nn.ReLU, nn.Flatten)
 
 
-def in_parts(layers: nn.Sequential, x: Tensor, parts: int) -> Tensor:
+def forward_views(layers: nn.Sequential, x: Tensor, parts: int) -> Tensor:
     """`layers` of several batches of equal size, whose rows stand in turn in `x`.
 
     What one would get from each batch by itself, but in one pass: a product of twice as many rows
@@ -25,14 +25,14 @@ def in_parts(layers: nn.Sequential, x: Tensor, parts: int) -> Tensor:
         z: Tensor = nn.Sequential.forward(layers, x)  # type: ignore[no-untyped-call]
         return z
     if any(isinstance(layer, nn.Conv2d) for layer in layers):
-        return one_by_one(partial(in_parts, layers, parts=1), x, parts)
+        return per_view(partial(forward_views, layers, parts=1), x, parts)
     for layer in layers:
         if isinstance(layer, ROW_BY_ROW):
             x = layer(x)
         elif type(layer) is nn.BatchNorm1d and layer.training:
-            x = normed_apart(layer, x, parts)
+            x = batch_norm_per_view(layer, x, parts)
         else:
-            x = one_by_one(layer, x, parts)
+            x = per_view(layer, x, parts)
     return x
 
 
@@ -41,13 +41,13 @@ def apart(x: Tensor, parts: int) -> Sequence[Tensor]:
     return x.reshape(-1, parts, *x.shape[1:]).unbind(1)
 
 
-def one_by_one(function: Callable[[Tensor], Tensor], x: Tensor, parts: int) -> Tensor:
+def per_view(function: Callable[[Tensor], Tensor], x: Tensor, parts: int) -> Tensor:
     """`function` of each of the batches whose rows stand in turn in `x`."""
     return torch.stack([function(part) for part in apart(x, parts)], 1).flatten(0, 1)
 
 
-def normed_apart(norm: nn.BatchNorm1d, x: Tensor, parts: int) -> Tensor:
-    """`one_by_one` of a batch norm in training, in one call: the batches as further columns."""
+def batch_norm_per_view(norm: nn.BatchNorm1d, x: Tensor, parts: int) -> Tensor:
+    """`per_view` of a batch norm in training, in one call: the batches as further columns."""
     wide = x.reshape(len(x) // parts, -1)
     weight, bias = norm.weight.repeat(parts), norm.bias.repeat(parts)
     means, variances = x.new_zeros(2, wide.shape[1], dtype=torch.float32)
@@ -65,7 +65,7 @@ def normed_apart(norm: nn.BatchNorm1d, x: Tensor, parts: int) -> Tensor:
 
 
 @contextmanager
-def cast_once(layers: Iterable[nn.Module], device: torch.device) -> Iterator[None]:
+def autocast_weights(layers: Iterable[nn.Module], device: torch.device) -> Iterator[None]:
     """A place where the weights of products are converted to autocast's precision once.
 
     And not by every pass through the layers; gradients reach the weights as ever. (Autocast has a

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from selfview.errors import FileFormatError
+from selfview.errors import CheckpointError, FileFormatError
 from selfview.estimator.devices import resolve_device, resolve_precision
 from selfview.estimator.recipes import RECIPES
 from selfview.paper.grid import COMPONENTS, Fit
@@ -29,7 +29,7 @@ from selfview.paper.methods import METHODS
 from selfview.paper.provenance import provenance
 from selfview.paper.records import plain
 from selfview.paper.samples import Sample
-from selfview.saving.checkpoints import CheckpointError, write_bytes
+from selfview.saving.files import write_bytes
 
 EMBEDDING, LOGITS, ABOUT, CHECKPOINT = "embedding.npy", "logits.npy", "fit.json", "checkpoint"
 # What fit.json holds.

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from selfview.errors import InputError
-from selfview.rows.base import ArrayRows, DatasetRows, Rows, SparseRows, TensorRows
+from selfview.rows.base import Rows
+from selfview.rows.in_memory import ArrayRows, DatasetRows, SparseRows, TensorRows
 
 
 def as_rows(X: Any) -> Rows:

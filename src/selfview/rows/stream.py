@@ -6,7 +6,8 @@ from typing import Self
 import torch
 from torch import Tensor
 
-from selfview.rows.base import Rows, TensorRows
+from selfview.rows.base import Rows
+from selfview.rows.in_memory import TensorRows
 
 WINDOW_ROWS = 16_384  # the newest, among which neighbours are looked for
 WINDOW_BYTES = 64 << 20  # which they may take

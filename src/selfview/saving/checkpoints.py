@@ -1,13 +1,8 @@
-"""State on disk: atomic, pickle-free, and checked before it is believed.
-
-A state is one safetensors file: named tensors, and JSON in its header. It is written beside its
-place, flushed to the disk and renamed, so that at any moment the file is the old one or the new.
-"""
+"""Checkpoints: the states of one run in a folder, of which the newest two are kept."""
 
 import json
 import math
 import re
-import struct
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -15,125 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
-from safetensors.torch import save as save_tensors
 from torch import Tensor
 
-from selfview.errors import CheckpointError as CheckpointError
-from selfview.errors import FileFormatError, TrainingError
+from selfview.errors import CheckpointError, FileFormatError, TrainingError
 from selfview.saving.files import locked
-from selfview.saving.files import write_bytes as write_bytes
 from selfview.saving.interrupts import HeldInterrupts
+from selfview.saving.tensor_file import read_state, write_state
 
-FORMAT = 1
-_MAX_HEADER = 100 << 20  # bytes; the limit of the safetensors library itself
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam, for each weight
 ROUNDING = 1e-9  # relative: sums differ by less between numbers of threads, and processors
 _NAME = re.compile(r"checkpoint-(\d{6,})-(\d{9,})\.safetensors")
-
-
-def write_state(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
-    """Write tensors and JSON-able `meta` to one file, atomically."""
-    write_bytes(path, pack_state(tensors, meta))
-
-
-def pack_state(tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> bytes:
-    """Tensors and JSON-able `meta` as the content of a file."""
-    # Clones: safetensors refuses tensors that share memory, as tied weights do.
-    plain = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
-    header = {"format": str(FORMAT), "meta": json.dumps(meta, allow_nan=True)}
-    return save_tensors(plain, metadata=header)
-
-
-def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and `meta` of a file that `write_state` made.
-
-    Raises
-    ------
-    FileFormatError
-        If the file is missing, cut short, damaged, of a newer format, or not of this kind.
-    """
-    if path.exists() and not path.is_file():  # a pipe would block, a device may never end
-        raise FileFormatError(f"{path} is not an ordinary file")
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise FileFormatError(f"{path} can't be read: {error.strerror or error}") from error
-    return unpack_state(path, data)
-
-
-def unpack_state(path: Path, data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and `meta` of the content of the file at `path`, as `read_state` gives them."""
-    header = _header(path, data)
-    version = header.get("format", "")
-    if not (version.isdecimal() and len(version) < 10) or "meta" not in header:
-        raise FileFormatError(f"{path} was not written by selfview")
-    if int(version) > FORMAT:
-        raise FileFormatError(
-            f"{path} has format {version}; this selfview reads up to {FORMAT}. Update selfview"
-        )
-    try:
-        meta = json.loads(header["meta"])
-        tensors = load_tensors(data)
-    except (SafetensorError, ValueError, RecursionError, RuntimeError, KeyError) as error:
-        raise FileFormatError(f"{path} is damaged: {str(error)[:300]}") from error
-    if not isinstance(meta, dict):
-        raise FileFormatError(f"{path} is damaged: its description is not an object")
-    return tensors, meta
-
-
-def _header(path: Path, data: bytes) -> dict[str, str]:
-    """The `__metadata__` of a safetensors file, with every size checked before it is used."""
-    if len(data) < 8:
-        raise FileFormatError(f"{path} is cut short: {len(data)} bytes")
-    (length,) = struct.unpack("<Q", data[:8])
-    if length > min(_MAX_HEADER, len(data) - 8):
-        raise FileFormatError(f"{path} is cut short or damaged: its header claims {length} bytes")
-    try:
-        header = json.loads(data[8 : 8 + length])
-        metadata = header.get("__metadata__", {})
-        if not all(isinstance(value, str) for value in metadata.values()):
-            raise ValueError("its header is not of the safetensors form")
-    except (ValueError, RecursionError, AttributeError) as error:
-        raise FileFormatError(f"{path} is damaged: {str(error)[:300]}") from error
-    return dict(metadata)
-
-
-def optimiser_tensors(optimiser: torch.optim.Optimizer, prefix: str) -> dict[str, Tensor]:
-    """The moments of an optimiser as named tensors."""
-    state = optimiser.state_dict()["state"]
-    return {
-        f"{prefix}.{index}.{name}": torch.as_tensor(value)
-        for index, values in state.items()
-        for name, value in values.items()
-    }
-
-
-def load_optimiser(
-    optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], prefix: str
-) -> None:
-    """Put the moments that `optimiser_tensors` named back into an optimiser.
-
-    Raises
-    ------
-    ValueError
-        If moments and weights don't belong together.
-    """
-    weights = [weight for group in optimiser.param_groups for weight in group["params"]]
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in tensors.items():
-        if key.startswith(f"{prefix}."):
-            index, name = key.removeprefix(f"{prefix}.").split(".", 1)
-            shape = weights[int(index)].shape if 0 <= int(index) < len(weights) else None
-            if name not in MOMENTS or tensor.shape != (() if name == "step" else shape):
-                raise ValueError(f"{key} of shape {tuple(tensor.shape)} belongs to no weight")
-            state.setdefault(int(index), {})[name] = tensor
-    if any(len(moments) < len(MOMENTS) for moments in state.values()):
-        raise ValueError("a weight lacks some of its moments")
-    groups = optimiser.state_dict()["param_groups"]
-    optimiser.load_state_dict({"state": state, "param_groups": groups})
 
 
 def differences(kept: Any, given: Any, name: str = "its description") -> list[str]:

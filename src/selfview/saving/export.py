@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -20,14 +20,32 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from selfview.errors import InputError, MissingDependencyError, SelfViewError
-from selfview.estimator import parameters
 from selfview.networks import encoders
 from selfview.networks.convolution import Convolution, Flatten
-from selfview.saving.checkpoints import write_bytes
+from selfview.saving.files import write_bytes
 
-if TYPE_CHECKING:
-    from selfview.data import Preparation
-    from selfview.estimator.base import Embedder
+
+class Preparation(Protocol):
+    """How rows were made from files."""
+
+    def save(self, path: Path) -> None:
+        """Write it to a folder."""
+
+
+class Encoding(Protocol):
+    """A fitted model with an encoder."""
+
+    encoder: Any
+    shape_in_: tuple[int, ...]
+    embedding_dim_: int
+
+    @property
+    def encoder_(self) -> nn.Module:
+        """The fitted encoder."""
+
+    def transform(self, X: Any) -> NDArray[np.float32]:
+        """Embed rows."""
+
 
 TOLERANCE = 1e-5  # largest difference from `transform`, over the embedding's size if above 1
 SUFFIXES = {"onnx": ".onnx", "torchscript": ".pt", "safetensors": ".safetensors"}
@@ -55,11 +73,11 @@ class Exported(nn.Module):
 
 
 def export(
-    model: "Embedder",
+    model: Encoding,
     path: str | Path,
     format: str = "onnx",
     *,
-    preparation: "Preparation | None" = None,
+    preparation: Preparation | None = None,
 ) -> dict[str, Any]:
     """Write the encoder of a fitted model for use without selfview.
 
@@ -92,7 +110,8 @@ def export(
     ...     export(model, f"{folder}/encoder.safetensors", "safetensors")["output"]["shape"]
     ['batch', 2]
     """
-    parameters.one_of("format", format, tuple(SUFFIXES))
+    if format not in SUFFIXES:
+        raise InputError(f"format must be one of {', '.join(map(repr, SUFFIXES))}, got {format!r}")
     path = Path(path)
     if path.is_dir():
         raise InputError(f"{path} is a folder: name a file, such as {path / 'encoder'}")
@@ -118,11 +137,11 @@ def export(
     return description
 
 
-def _module(model: "Embedder") -> Exported:
-    if not hasattr(model, "_fitted_network"):
+def _module(model: Encoding) -> Exported:
+    if not hasattr(type(model), "encoder_"):
         name = type(model).__name__
         raise InputError(f"{name} has no network to export: save it with its own save()")
-    encoder = _plain(copy.deepcopy(model._fitted_network().encoder).cpu().float().eval())
+    encoder = _plain(copy.deepcopy(model.encoder_).cpu().float().eval())
     shape = encoders.input_shape(model.shape_in_, model.encoder)
     return Exported(encoder.requires_grad_(False), shape).eval()
 
@@ -145,7 +164,7 @@ def _plain(encoder: nn.Module) -> nn.Module:
     return nn.Sequential(*encoder)
 
 
-def _trial_rows(model: "Embedder") -> NDArray[np.float32]:
+def _trial_rows(model: Encoding) -> NDArray[np.float32]:
     """Rows of the size that the model was fitted on, and zeros."""
     generator = np.random.default_rng(0)
     rows = np.abs(generator.normal(size=(sum(_TRIED), *model.shape_in_)))
@@ -156,7 +175,7 @@ def _trial_rows(model: "Embedder") -> NDArray[np.float32]:
     return np.asarray(rows, np.float32)
 
 
-def _verify(model: "Embedder", rows: NDArray[np.float32], again: Embed | None) -> float | None:
+def _verify(model: Encoding, rows: NDArray[np.float32], again: Embed | None) -> float | None:
     """Largest difference between what was written and `transform`, over several batches."""
     if again is None:
         return None

@@ -12,15 +12,11 @@ from torch import Tensor
 from selfview.distributed import Group
 from selfview.errors import FileFormatError
 from selfview.networks.encoders import EncodingNetwork
-from selfview.saving.checkpoints import (
-    Checkpoints,
-    State,
-    load_optimiser,
-    optimiser_tensors,
-    pack_state,
-    unpack_state,
-)
+from selfview.saving.checkpoints import Checkpoints, State
+from selfview.saving.tensor_file import numbers_of, pack_state, unpack_state
 from selfview.training.loop import Part, Phase, adam, all_finite, not_finite
+
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam, for each weight
 
 History = list[dict[str, float]]
 
@@ -51,7 +47,7 @@ def seed_of(state: State) -> int:
     return seed
 
 
-class Course:
+class TrainingState:
     """A network, its phases and optimisers, and the epochs and steps that are done.
 
     Parameters
@@ -136,8 +132,8 @@ class Course:
             self.network.load_state_dict(weights)
             for i, optimiser in enumerate(self.optimisers):
                 load_optimiser(optimiser, state.tensors, f"optimiser.{i}")
-            self.history = [figures_of(row) for row in state.meta["history"]]
-            self.part = Part(int(state.meta["steps"]), figures_of(state.meta["sums"]))
+            self.history = [numbers_of(row) for row in state.meta["history"]]
+            self.part = Part(int(state.meta["steps"]), numbers_of(state.meta["sums"]))
             self._count_from(float(state.meta["seconds"]))
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             told = " ".join(str(error).split())
@@ -157,9 +153,36 @@ def steps_of(history: Sequence[Mapping[str, float]]) -> int:
     return int(sum(row.get("steps", 0) for row in history))
 
 
-def figures_of(row: dict[str, float]) -> dict[str, float]:
-    """A row of figures from a file, which may hold anything."""
-    for value in row.values():
-        if type(value) not in (int, float) or (type(value) is int and abs(value) > 2**53):
-            raise TypeError("a figure is not a number, or an absurd one")
-    return dict(row)
+def optimiser_tensors(optimiser: torch.optim.Optimizer, prefix: str) -> dict[str, Tensor]:
+    """The moments of an optimiser as named tensors."""
+    state = optimiser.state_dict()["state"]
+    return {
+        f"{prefix}.{index}.{name}": torch.as_tensor(value)
+        for index, values in state.items()
+        for name, value in values.items()
+    }
+
+
+def load_optimiser(
+    optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], prefix: str
+) -> None:
+    """Put the moments that `optimiser_tensors` named back into an optimiser.
+
+    Raises
+    ------
+    ValueError
+        If moments and weights don't belong together.
+    """
+    weights = [weight for group in optimiser.param_groups for weight in group["params"]]
+    state: dict[int, dict[str, Tensor]] = {}
+    for key, tensor in tensors.items():
+        if key.startswith(f"{prefix}."):
+            index, name = key.removeprefix(f"{prefix}.").split(".", 1)
+            shape = weights[int(index)].shape if 0 <= int(index) < len(weights) else None
+            if name not in MOMENTS or tensor.shape != (() if name == "step" else shape):
+                raise ValueError(f"{key} of shape {tuple(tensor.shape)} belongs to no weight")
+            state.setdefault(int(index), {})[name] = tensor
+    if any(len(moments) < len(MOMENTS) for moments in state.values()):
+        raise ValueError("a weight lacks some of its moments")
+    groups = optimiser.state_dict()["param_groups"]
+    optimiser.load_state_dict({"state": state, "param_groups": groups})
