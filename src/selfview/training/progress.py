@@ -80,7 +80,8 @@ class Progress:
         """Show the metrics of an epoch that ended."""
         if self._watcher is not None:
             self._watcher(row)
-        if not self._verbose:
+        self.after_step()  # the epoch's last
+        if not self._verbose or (self._headline and row["epoch"] < self._epochs.stop):
             return
         self._show_headline()
         if self._bar is not None:
