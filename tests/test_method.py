@@ -357,10 +357,16 @@ def rate(**given):
     return phase.learning_rate
 
 
-def test_the_papers_learning_rate_drops_after_a_fifth_of_the_epochs():
+def test_the_papers_learning_rate_drops_after_a_thousand_epochs_however_many_are_run():
     paper = rate(recipe="paper")
-    assert (paper(0.0), paper(9.9)) == (5e-4, 5e-4)
-    assert (paper(10.0), paper(49.9)) == pytest.approx((1e-4, 1e-4))
+    assert (paper(0.0), paper(49.9), paper(999.9)) == (5e-4, 5e-4, 5e-4)
+    assert paper(1000.0) == pytest.approx(1e-4)
+
+
+def test_fewer_epochs_of_the_papers_recipe_are_the_same_training_cut_off(blobs):
+    short, long = (small(recipe="paper", epochs=n).fit(blobs[0]).history_ for n in (2, 4))
+    for now, then in zip(short, long, strict=False):
+        assert {**now, "seconds": 0.0} == {**then, "seconds": 0.0}
 
 
 def test_our_learning_rate_rises_and_falls():

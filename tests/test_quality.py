@@ -34,6 +34,15 @@ def test_spoken_digits_reach_the_papers_row_in_150_epochs(real_data):
     assert np.mean([score["linear_accuracy"] for score in scores]) >= 0.869
 
 
+@pytest.mark.slow
+def test_the_papers_recipe_on_spoken_digits_is_near_the_papers_row_after_150_epochs(real_data):
+    # 85.5 when it was measured; the paper prints 86.9 after 5,000 epochs.
+    data = load_dataset("fsdd")
+    model = SelfView(recipe="paper", epsilon=5.0, epochs=150, random_state=0, verbose=0)
+    score = evaluate(model.fit_transform(data.X), data.y, measures=["linear"], random_state=0)
+    assert score["linear_accuracy"] >= 0.84
+
+
 def test_digits_in_another_unit_are_told_apart_as_well():
     X, y = load_digits(return_X_y=True)
     scores = [

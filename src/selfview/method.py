@@ -27,11 +27,10 @@ from selfview.targets import adapt_temperature, entropy, marginal_error, schedul
 from selfview.training.loop import Phase, Step
 from selfview.whitening import partial_whitening
 
-PAPER_EPOCHS = 5000
 AXES_ROWS = 20_000  # whose embeddings tell the principal axes
 STREAM_AXES_ROWS = 1000  # the same after each pass over a stream
 STREAM_WARMUP = 5  # steps, for the same in a stream
-WARMUP_SHARE = 100 / PAPER_EPOCHS  # of the epochs, for the target entropy to come down
+WARMUP_SHARE = 1 / 50  # of the epochs of our recipe, for the target entropy to come down
 
 
 class SelfView(Embedder):
@@ -88,7 +87,7 @@ class SelfView(Embedder):
         In nats; "auto" is log sqrt(n_prototypes).
     warmup : "auto" or float
         Epochs in which the target entropy falls from log(n_prototypes). "auto": a fiftieth of the
-        epochs, as 100 of the paper's 5,000.
+        epochs; 100 in the paper's recipe, however many epochs are run.
     epochs : "auto" or int
         "auto" is a budget of work that takes minutes on two cores: 300 to 2,000 steps.
     batch_size : int
@@ -97,7 +96,7 @@ class SelfView(Embedder):
         Of Adam, at its highest. "auto": 2e-3, and 5e-4 in the paper's recipe.
     schedule : {"auto", "cosine", "drop"}
         How the learning rate goes: up in the first twentieth of the epochs and down to a hundredth
-        along a cosine (ours), or down to a fifth after a fifth of the epochs (the paper's).
+        along a cosine (ours), or down to a fifth from epoch 1,000 on (the paper's).
     axes : {"auto", "principal", "learned"}
         Along which the embedding is given: its principal ones, uncorrelated, sorted by spread and
         with spreads that are brought together (ours), or as the network has learned them (the
@@ -350,7 +349,9 @@ class SelfView(Embedder):
         """The share of the warm-up that is done."""
         if self.warmup == "auto" and run.stream:
             return run.stream.step(epoch) / STREAM_WARMUP
-        warmup = run.epochs * WARMUP_SHARE if self.warmup == "auto" else float(self.warmup)
+        warmup = RECIPES[self.recipe].warmup if self.warmup == "auto" else float(self.warmup)
+        if warmup is None:
+            warmup = run.epochs * WARMUP_SHARE
         return epoch / warmup if warmup else 1.0
 
     def _xi(self, network: EncoderHead) -> float:

@@ -19,6 +19,7 @@ from selfview.baselines.learned import CentredRun, Centring, Learned, principal_
 from selfview.distributed import WHOLE, Share
 from selfview.estimator import parameters
 from selfview.estimator.base import Run
+from selfview.estimator.recipes import RECIPES
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
 from selfview.training.loop import Phase, Step
@@ -168,7 +169,8 @@ class AutoEncoder(Learned):
         if isinstance(self.encoder, nn.Module):
             return [made]
         assert isinstance(made, nn.Sequential)
-        if isinstance(run, CentredRun):  # not of a model that is read from a file
+        # Not of a model that is read from a file; the paper has no such start.
+        if isinstance(run, CentredRun) and RECIPES[self.recipe].principal_start:
             principal_start(made, Centring(run)(run.sample))
         return list(made)
 

@@ -9,7 +9,10 @@ from selfview.training.schedules import cosine_rate, dropping_rate
 
 ORDINARY_NORMS = (2.0, 128.0)  # mean norms of rows that are taken as they are: all the paper's are
 USUAL_NORM = 16.0  # to which others are brought, near enough
-SCHEDULES = {"drop": dropping_rate, "cosine": cosine_rate}
+SCHEDULES: dict[str, Callable[[float, int], Callable[[float], float]]] = {
+    "drop": lambda start, _: dropping_rate(start),
+    "cosine": cosine_rate,
+}
 
 
 @dataclass(frozen=True)
@@ -18,6 +21,7 @@ class Recipe:
 
     learning_rate: float
     schedule: str  # of the learning rate
+    warmup: float | None  # epochs until the target entropy is reached; None is a fiftieth of all
     neighbours: int  # nearest rows that the second view is drawn from; 0 for a step like the first
     dense_ratio: float  # epsilon over the mean row norm
     text_ratio: float  # the same for tf-idf-like rows
@@ -25,6 +29,7 @@ class Recipe:
     contrast: float  # weight of telling neighbours from other rows
     images: str  # the encoder for images
     axes: str  # along which the embedding is given
+    principal_start: bool  # do autoencoders begin with principal components?
 
     def rate(
         self, learning_rate: str | float, schedule: str, epochs: int
@@ -50,6 +55,7 @@ RECIPES = {
     "paper": Recipe(
         learning_rate=5e-4,
         schedule="drop",
+        warmup=100,
         neighbours=0,
         dense_ratio=1 / 5,
         text_ratio=20 / math.sqrt(2000),
@@ -57,6 +63,7 @@ RECIPES = {
         contrast=0.0,
         images="cnn",
         axes="learned",
+        principal_start=False,
     ),
     # Neighbours differ from a row as rows do, steps where the model is weakest; to tell neighbours
     # from other rows gives distances in the embedding a meaning; a higher rate, shorter steps and
@@ -64,6 +71,7 @@ RECIPES = {
     "selfview": Recipe(
         learning_rate=2e-3,
         schedule="cosine",
+        warmup=None,
         neighbours=10,
         dense_ratio=1 / 10,
         text_ratio=1 / 10,
@@ -71,6 +79,7 @@ RECIPES = {
         contrast=1.0,
         images="dense-cnn",
         axes="principal",
+        principal_start=True,
     ),
 }
 

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Callable
 
-DROP_SHARE = 1000 / 5000  # of the paper's epochs, before the learning rate drops
-DROP = 1e-4 / 5e-4  # what is left of it then
+DROP_EPOCH = 1000  # of the paper: its learning rate drops then, however many epochs are run
+DROP = 1e-4 / 5e-4  # what is left of it
 RISE_SHARE = 0.05  # of the epochs, for a learning rate to rise
 FLOOR = 0.01  # of the highest learning rate, at the end
 STREAM_RISE = 12  # steps in which the rate of a stream rises
@@ -12,9 +12,12 @@ STREAM_PEAK = 50  # steps after which it falls
 RISE_START = 1e-3  # epochs, so that the first step is not of length zero
 
 
-def dropping_rate(start: float, epochs: int) -> Callable[[float], float]:
-    """The paper's learning rate: `start`, and a fifth of it after a fifth of the epochs."""
-    return lambda epoch: start * (1.0 if epoch < epochs * DROP_SHARE else DROP)
+def dropping_rate(start: float) -> Callable[[float], float]:
+    """The paper's learning rate: `start`, and a fifth of it from epoch 1,000 on.
+
+    A fit of fewer epochs is the paper's own, cut off.
+    """
+    return lambda epoch: start * (1.0 if epoch < DROP_EPOCH else DROP)
 
 
 def cosine_rate(peak: float, epochs: int) -> Callable[[float], float]:
