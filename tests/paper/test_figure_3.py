@@ -16,7 +16,7 @@ from selfview.paper.running import run
 @pytest.mark.slow
 def test_entropy_rises_with_temperature_and_passes_the_predictions_near_one(tmp_path):
     (job,) = jobs_of(["fig3"], Choice(SMOKE, ["digits"]))
-    trained = replace(job, fit=replace(job.fit, epochs=40, rows=None))
+    trained = replace(job, fit=replace(job.fit, epochs=120, rows=None))
     assert run([trained], tmp_path, tmp_path / "work", budget="smoke").done == 1
     path = read_shelf(tmp_path).array_path(trained.fit.key, "transport")
     arrays = read_arrays(path, "transport")

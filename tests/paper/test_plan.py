@@ -5,10 +5,13 @@ from dataclasses import replace
 import pytest
 
 from selfview.errors import InputError
-from selfview.paper.budgets import BUDGETS, LAPTOP, PAPER, SMOKE
+from selfview.paper.budgets import BUDGETS, CONVERGED, LAPTOP, PAPER, SMOKE
 from selfview.paper.grid import TITLES
 from selfview.paper.methods import METHODS
+from selfview.paper.page import gaps
 from selfview.paper.plan import Choice, jobs_of, names_of, parse_seeds, parse_shard, shard
+from selfview.paper.records import read_shelf
+from selfview.paper.results import tabulate
 
 
 def keys(what, choice):
@@ -28,7 +31,7 @@ def test_tables_share_the_runs_that_are_the_same(budget):
     longer = ("table5", "fsdd") in budget.longer
     assert (key_of("table5", "VAT", "fsdd", choice) != main) == longer
     assert key_of("table6", "EN-CL BN", "fsdd", choice) == main
-    assert key_of("fig5", "100", "fsdd", choice) == main
+    assert (key_of("fig5", "100", "fsdd", choice) != main) == (budget.sweep_share < 1)
     assert key_of("fig4", "Ours (paper's recipe)", "fsdd", choice) == main
     assert keys("table4", choice) == keys("table3", choice)
     assert keys("table2", choice) < keys("table3", choice)
@@ -42,6 +45,16 @@ def test_a_method_whose_results_change_gets_new_keys(monkeypatch):
     assert {method for method in before if before[method] != after[method]} == {"pca"}
 
 
+def test_records_of_an_earlier_version_are_rendered_and_said_to_be_old(full_folder, monkeypatch):
+    folder, choice = full_folder
+    monkeypatch.setitem(METHODS, "pca", replace(METHODS["pca"], version=2))
+    shelf = read_shelf(folder)
+    cell = tabulate("table2", choice, shelf).cell("PCA", "fsdd", "linear")
+    assert cell.mean is not None
+    assert cell.outdated
+    assert any(line.startswith("missing: 1 run on fsdd") for line in gaps("table2", choice, shelf))
+
+
 def test_the_options_of_a_choice_make_it_again():
     choice = Choice(SMOKE, ["fsdd"], ["pca", "ae"], [2])
     assert choice.options() == " --methods pca,ae --seeds 2,"
@@ -51,10 +64,14 @@ def test_the_options_of_a_choice_make_it_again():
     assert Choice(SMOKE).options() == ""
 
 
-def test_a_longer_table_says_so():
+def test_a_table_says_what_was_spent_on_it():
+    choice = Choice(CONVERGED, datasets=["fsdd"])
+    efforts = {name: choice.effort(choice.piece(name)) for name in ("table2", "table5", "fig5")}
+    assert "FSDD: 400 epochs, 3,000 rows, 3 seeds" in efforts["table2"]
+    assert "FSDD: 400 epochs, 3,000 rows, 2 seeds" in efforts["table5"]
+    assert "FSDD: 134 epochs, 3,000 rows, 1 seed" in efforts["fig5"]
     choice = Choice(LAPTOP, datasets=["fsdd"])
-    assert "FSDD: 160 epochs, 3,000 rows, 3 seeds" in choice.effort(choice.piece("table5"))
-    assert "FSDD: 40 epochs, 3,000 rows, 3 seeds" in choice.effort(choice.piece("table2"))
+    assert "FSDD: 160 epochs, 3,000 rows, 1 seed" in choice.effort(choice.piece("table5"))
 
 
 def test_a_shared_run_is_done_once_with_all_measures():
@@ -88,17 +105,22 @@ def test_the_paper_budget_is_the_papers():
     }
 
 
-def test_the_laptop_budget_is_about_six_hours_on_two_cores():
+def test_the_laptop_budget_is_an_evening_on_one_core():
     total = sum(job.seconds for job in jobs_of(names_of("all"), Choice(LAPTOP)))
-    assert 5 <= total / 2 / 3600 <= 6.5
+    assert total / 3600 <= 6
 
 
-def test_the_laptop_budget_has_what_was_promised():
-    for name in ("fsdd", "20news", "reuters", "msi"):
-        assert LAPTOP.effort(name).seeds == 3
-    assert {"fsdd", "reuters"} <= set(LAPTOP.ablations)
-    assert len(LAPTOP.sweeps) >= 2
-    assert (LAPTOP.prototypes[0], LAPTOP.prototypes[-1]) == (50, 1000)
+def test_methods_on_fewer_rows_get_as_many_steps():
+    jobs = jobs_of(["table2"], Choice(CONVERGED, ["mnist"], ["ae", "vae"]))
+    fits = {job.fit.method: job.fit for job in jobs}
+    assert (fits["ae"].rows, fits["vae"].rows) == (None, 20_000)
+    assert 70_000 * fits["ae"].epochs == pytest.approx(20_000 * fits["vae"].epochs, rel=0.02)
+
+
+def test_autoencoders_without_batch_norm_may_get_fewer_seeds():
+    jobs = jobs_of(["table2"], Choice(CONVERGED, ["fsdd"], ["ae"]))
+    seeds = [(dict(job.fit.settings)["batch_norm"], job.fit.seed) for job in jobs]
+    assert sorted(seeds) == [(False, 0), (True, 0), (True, 1), (True, 2)]
 
 
 def test_shards_are_a_partition_of_about_equal_times():

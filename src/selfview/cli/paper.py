@@ -14,14 +14,16 @@ app = typer.Typer(
 )
 
 What = Annotated[str, typer.Argument(help="table1 ... table6, fig2 ... fig7, 'all', or several.")]
-BudgetName = Annotated[str, typer.Option("--budget", help="smoke, laptop or paper.")]
+BudgetName = Annotated[str, typer.Option("--budget", help="smoke, laptop, converged or paper.")]
 Datasets = Annotated[str | None, typer.Option(help="Only these, with commas: fsdd,reuters.")]
 Methods = Annotated[str | None, typer.Option(help="Only these, with commas: pca,ae,selfview.")]
 Seeds = Annotated[str | None, typer.Option(help="How many (3), or which (0,2).")]
 Out = Annotated[
     Path | None,
     typer.Option(
-        "--out", "-o", help="Folder of records and renders: results, or runs/BUDGET for others."
+        "--out",
+        "-o",
+        help="Folder of records and renders; results for converged, else runs/BUDGET.",
     ),
 ]
 
@@ -104,7 +106,9 @@ def run(
 @app.command("show")
 def show(
     what: What,
-    budget: BudgetName = "laptop",
+    budget: Annotated[
+        str | None, typer.Option(help="As in run; that of the folder's records without it.")
+    ] = None,
     datasets: Datasets = None,
     methods: Methods = None,
     seeds: Seeds = None,
@@ -118,12 +122,15 @@ def show(
     Files go to the folder of the records; 'all' also writes its README.md. With --datasets,
     --methods or --seeds they go to its subfolder narrowed, and leave the others as they are.
 
-    Example: selfview paper show table2 --budget laptop
+    Example: selfview paper show table2
     """
     from selfview.paper.page import render
     from selfview.paper.plan import names_of
-    from selfview.paper.records import RECORDS
+    from selfview.paper.records import RECORDS, read_shelf
 
+    if budget is None:
+        out = out or _folder(None, "converged")
+        budget = read_shelf(out).budget()
     choice = _choice(budget, datasets, methods, seeds)
     kinds = [kind.strip() for kind in formats.split(",") if kind.strip()]
     known = ("txt", "md", "csv", "tex", "png", "svg")

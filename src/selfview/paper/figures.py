@@ -57,9 +57,9 @@ def panels(name: str, choice: Choice, shelf: Shelf) -> list[tuple[str, str, Arra
     for dataset in choice.datasets_of(piece):
         for row in choice.rows(piece):
             fit = choice.fits(piece, row, dataset)[0][0]
-            arrays = None
-            if fit.key in shelf.records and piece.arrays is not None:
-                path = shelf.array_path(fit.key, piece.arrays)
+            arrays, record = None, shelf.find(fit)
+            if record is not None and piece.arrays is not None:
+                path = shelf.array_path(record.key, piece.arrays)
                 arrays = read_arrays(path, piece.arrays)
             found.append((dataset, row.title, arrays))
     return found

@@ -173,7 +173,9 @@ def notes(table: Table) -> list[str]:
             count = sum(cell.rank is not None for cell in table.column(j))
             lines.append(f"≠ {title}, among {count} methods: {', '.join(wrong)}")
     if any(cell.outdated for cells in table.cells for cell in cells):
-        lines.append("some numbers are of an older version of their measure: run again")
+        lines.append(
+            "some numbers are of an earlier version of the method or of the measure: run again"
+        )
     return lines
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from selfview.errors import InputError
 from selfview.paper.budgets import Budget
-from selfview.paper.methods import METHODS, OUR_RECIPE
+from selfview.paper.methods import METHODS
 from selfview.paper.subjects import FURTHER, KNOWN, SUBJECTS
 
 FORMAT = 1  # of the key
@@ -33,9 +33,10 @@ class Fit:
     @property
     def key(self) -> str:
         """A name for exactly these settings of this version of the method."""
-        version = METHODS[self.method].version
-        if self.method == "selfview" and ("recipe", "paper") not in self.settings:
-            version = OUR_RECIPE
+        return self.key_of(METHODS[self.method].version)
+
+    def key_of(self, version: int) -> str:
+        """The same for another version."""
         about = [FORMAT, asdict(self), *([version] if version > 1 else [])]
         content = json.dumps(about, sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()[:16]
@@ -91,6 +92,7 @@ class Piece:
 
 
 OURS = {"recipe": "paper"}
+ABLATIONS, SWEEPS = ("table5", "table6"), ("fig5", "fig6")
 AUTOENCODERS = ("ae", "aae", "sae", "dae", "vae")
 _BOTH = ({"batch_norm": True}, {"batch_norm": False})
 
@@ -239,8 +241,10 @@ def seeds_of(
         return seeds
     if piece.name == "table1":
         return range(budget.timing.seeds)
-    sweep = piece.name in ("fig5", "fig6")
-    return range(budget.sweep_seeds if sweep else budget.effort(dataset).seeds)
+    if piece.name in SWEEPS:
+        return range(budget.sweep_seeds)
+    every = budget.effort(dataset).seeds
+    return range(budget.ablation_seeds or every if piece.name in ABLATIONS else every)
 
 
 def fit_of(piece: Piece, variant: Variant, dataset: str, seed: int, budget: Budget) -> Fit:
@@ -262,11 +266,13 @@ def fit_of(piece: Piece, variant: Variant, dataset: str, seed: int, budget: Budg
         settings["encoder"] = "cnn"  # the paper's, as its own recipe takes
     if method.sampled and (sample := budget.sample_rows(dataset, subject.rows)) is not None:
         settings["fit_rows"] = sample
-    epochs = None
+    rows, epochs = effort.rows or subject.rows, None
     if method.learned:
-        timed = piece.name == "table1"
-        epochs = effort.epochs if timed else budget.epochs(dataset, variant.method)
-        if (piece.name, dataset) in budget.longer:
-            epochs *= budget.longer[piece.name, dataset].factor
-    rows = None if effort.rows is None or effort.rows >= subject.rows else effort.rows
-    return Fit(dataset, variant.method, tuple(sorted(settings.items())), seed, epochs, rows)
+        epochs = effort.epochs
+        if piece.name != "table1":
+            epochs = budget.epochs(dataset, variant.method, piece.name)
+            fewer = budget.fewer_rows.get((dataset, variant.method), rows)
+            # As many steps on fewer rows.
+            rows, epochs = fewer, round(epochs * rows / fewer)
+    cut = rows if rows < subject.rows else None
+    return Fit(dataset, variant.method, tuple(sorted(settings.items())), seed, epochs, cut)

@@ -22,7 +22,6 @@ class Method:
 
 
 _BASELINES = "selfview.baselines"
-OUR_RECIPE = 2  # version of what SelfView does where it isn't told to follow the paper
 
 METHODS = {
     "pca": Method(_BASELINES, "PCA"),
@@ -35,7 +34,7 @@ METHODS = {
     "dae": Method(_BASELINES, "DenoisingAutoEncoder", learned=True, share=0.65),
     "vae": Method(_BASELINES, "VariationalAutoEncoder", learned=True, share=0.65),
     "cpc": Method(_BASELINES, "CPC", learned=True),
-    "selfview": Method("selfview.method", "SelfView", learned=True, share=1.0),
+    "selfview": Method("selfview.method", "SelfView", learned=True, share=1.0, version=2),
     "umap": Method("selfview.paper.umap", "UMAP"),
     "raw": Method(_BASELINES, "Raw"),
 }

@@ -76,6 +76,8 @@ def _efforts(choice: Choice) -> list[str]:
         lines.append(
             f"    {method}: {share:g} of the epochs, because its epoch costs many times more"
         )
+    for (dataset, method), rows in budget.fewer_rows.items():
+        lines.append(f"    {method} on {dataset}: {rows:,} rows, with as many steps")
     for (piece, dataset), longer in budget.longer.items():
         if choice.datasets is None or dataset in choice.datasets:
             lines.append(f"    {piece}: {longer.factor} times the epochs on {dataset}")

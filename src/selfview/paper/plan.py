@@ -76,11 +76,16 @@ class Choice:
 
     def fits(self, piece: Piece, row: Row, dataset: str) -> list[list[Fit]]:
         """The fits of a cell: for every variant of its row one for every seed."""
-        seeds = seeds_of(piece, dataset, self.budget, self.seeds)
-        variants = row.variants[:1] if dataset in self.budget.only_normed else row.variants
+        budget = self.budget
+        seeds = seeds_of(piece, dataset, budget, self.seeds)
+        # The first variant is with batch norm, the second without.
+        variants = row.variants[:1] if dataset in budget.only_normed else row.variants
         return [
-            [fit_of(piece, variant, dataset, seed, self.budget) for seed in seeds]
-            for variant in variants
+            [
+                fit_of(piece, variant, dataset, seed, budget)
+                for seed in (seeds[: budget.unnormed_seeds] if second else seeds)
+            ]
+            for second, variant in enumerate(variants)
         ]
 
     def effort(self, piece: Piece) -> str:

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from selfview.errors import SelfViewError
+from selfview.paper.grid import Fit
+from selfview.paper.methods import METHODS
 
 RECORDS = "records.jsonl"
 EXTRAS = "arrays"  # small arrays that figures are drawn from
@@ -58,14 +61,29 @@ class Shelf:
     records: Mapping[str, Record]
     problems: tuple[str, ...] = ()
 
+    def find(self, fit: Fit) -> Record | None:
+        """The record of a fit: of this version of its method, or of the newest before it."""
+        versions = range(METHODS[fit.method].version, 0, -1)
+        keys = (fit.key_of(version) for version in versions)
+        return next((self.records[key] for key in keys if key in self.records), None)
+
+    def budget(self) -> str:
+        """The budget that the records are of: "converged" if any is, else that of most."""
+        names = Counter(record.budget for record in self.records.values())
+        return (
+            "converged"
+            if "converged" in names
+            else max(names, key=lambda name: names[name], default="laptop")
+        )
+
     def array_path(self, key: str, measure: str) -> Path:
         """Where the arrays of a measure are kept."""
         return self.folder / EXTRAS / f"{key}-{measure}.npz"
 
 
 def home_of(budget: str) -> Path:
-    """Where records are unless one says otherwise: what is committed is of the laptop's budget."""
-    return Path("results" if budget == "laptop" else f"runs/{budget}")
+    """Where records are unless one says otherwise: those of `converged` are committed."""
+    return Path("results" if budget == "converged" else f"runs/{budget}")
 
 
 def read_shelf(folder: Path) -> Shelf:

@@ -24,7 +24,7 @@ class Cell:
     expected: int = 0
     variant: str = ""  # which of the row's variants is shown, if it has several
     errors: tuple[str, ...] = ()
-    outdated: bool = False  # measured by an older version of the measure
+    outdated: bool = False  # of an earlier version of the method or the measure
     epsilon: float | None = None
     printed: Printed | None = None
     not_applicable: bool = False  # the paper has the cell, and says N/A in it
@@ -115,12 +115,16 @@ def _variant(fit: Fit) -> str:
 
 
 def _summary(fits: Sequence[Fit], metric: Metric, shelf: Shelf, variant: str) -> Cell:
-    records = [shelf.records[fit.key] for fit in fits if fit.key in shelf.records]
+    records = [record for fit in fits if (record := shelf.find(fit)) is not None]
     values = [
         value for r in records if (value := r.value(metric.measure, metric.value)) is not None
     ]
     version = VERSIONS[metric.measure]
-    outdated = any(r.scores.get(metric.measure, {}).get("version") != version for r in records)
+    newest = {fit.key for fit in fits}
+    outdated = any(
+        r.key not in newest or r.scores.get(metric.measure, {}).get("version") != version
+        for r in records
+    )
     scaled = [value * metric.factor for value in values]
     return Cell(
         mean=statistics.fmean(scaled) if scaled else None,
