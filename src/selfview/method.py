@@ -11,18 +11,22 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from selfview import health
+from selfview.distributed import current
 from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.base import Embedder, History, Run
-from selfview.estimator.recipes import RECIPES, SCHEDULES, input_scale
+from selfview.estimator.recipes import RECIPES, SCHEDULES, USUAL_NORM, input_scale
 from selfview.losses import info_nce, swapped_kl
-from selfview.neighbours import Neighbours
+from selfview.neighbours import COMPONENTS, Neighbours
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead
 from selfview.networks.forward import apart, autocast_weights
 from selfview.pairs import VIEWS, Pairs
 from selfview.rows.base import Rows
+from selfview.rows.projection import ProjectedRows, Projection, principal_components
 from selfview.rows.stream import Stream
+from selfview.saving.checkpoints import kept
+from selfview.saving.tensor_file import pack_state, unpack_state
 from selfview.targets import adapt_temperature, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training.loop import Phase, Step
 from selfview.whitening import partial_whitening
@@ -70,6 +74,12 @@ class SelfView(Embedder):
         Weight of a second objective: in the embedding itself, to tell the two views of a row from
         those of the batch's other rows. "auto": 1 where one of them is a neighbour; else, and in
         the paper's recipe, 0.
+    adversarial_share : "auto" or float
+        Share of the steps in which a view is adversarial; in the others it is the row itself.
+        "auto": 1/4 where the other view is a neighbour, else, and in the paper's recipe, 1.
+    width : "auto" or int
+        Of the perceptron's two hidden layers. "auto": by the number of rows; 1024 in the paper's
+        recipe.
     epsilon : "auto" or float
         Length of an adversarial step. "auto": a tenth of the mean row norm; in the paper's recipe a
         fifth, and 20 / sqrt(2000) for tf-idf-like rows (not negative, at most a tenth not zero).
@@ -160,6 +170,8 @@ class SelfView(Embedder):
         views: str = "adversarial",
         neighbours: str | int = "auto",
         contrast: str | float = "auto",
+        adversarial_share: str | float = "auto",
+        width: str | int = "auto",
         epsilon: str | float = "auto",
         xi: str | float = "auto",
         sinkhorn_iterations: int = 10,
@@ -185,6 +197,8 @@ class SelfView(Embedder):
         self.views = views
         self.neighbours = neighbours
         self.contrast = contrast
+        self.adversarial_share = adversarial_share
+        self.width = width
         self.epsilon = epsilon
         self.xi = xi
         self.sinkhorn_iterations = sinkhorn_iterations
@@ -245,6 +259,10 @@ class SelfView(Embedder):
                 "asks for a neighbour as the second: set neighbours=0, or name one kind of views"
             )
         parameters.positive_or("xi", self.xi, "auto")
+        parameters.integer_or("width", self.width, "auto", at_least=1)
+        share = parameters.positive_or("adversarial_share", self.adversarial_share, "auto")
+        if (share or 0) > 1:
+            raise InputError(f"adversarial_share must be at most 1, got {share}")
         parameters.integer("sinkhorn_iterations", self.sinkhorn_iterations, at_least=1)
         parameters.positive_or("epsilon", self.epsilon, "auto")
         parameters.positive_or("temperature", self.temperature, "adaptive")
@@ -259,24 +277,46 @@ class SelfView(Embedder):
 
     def _run(self, rows: Rows, stream: Stream | None = None) -> Run:
         run = super()._run(rows, stream)
+        recipe = RECIPES[self.recipe]
         if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
             run = replace(run, summary=replace(run.summary, spreads=()))
+        folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
+        if recipe.components and not stream and self._encoder_for(rows.shape) in ("auto", "mlp"):
+            projected = self._projected(rows, run, folder)
+            run = replace(run, shape=projected.shape, projected=projected)
+        if self._encoder_for(rows.shape) in ("auto", "mlp"):
+            run = replace(
+                run, width=recipe.width(rows.n) if self.width == "auto" else int(self.width)
+            )
         count = self._neighbour_count(rows)
         if not count:
             return run
-        folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
-        among = stream.window if stream else rows
+        among = stream.window if stream else run.projected or rows
         neighbours = Neighbours(
             among,
             lambda index: run.formed(among.pick(index)),
             count=stream.neighbours(count) if stream else count,
             first=rows.n,
-            cosine=run.summary.text_like,
-            spreads=run.summary.spreads,
+            angle=run.summary.text_like or rows.n_features > COMPONENTS,
+            stds=run.summary.spreads,
             about=asdict(run.summary),
             folder=folder,
         )
         return replace(run, neighbours=neighbours)
+
+    def _projected(self, rows: Rows, run: Run, folder: Path | None) -> ProjectedRows:
+        """The rows in their leading principal components; the same in all processes."""
+        recipe, stds = RECIPES[self.recipe], run.summary.spreads
+        path = None if folder is None else folder / "projection.safetensors"
+        about = {"rows": rows.n, "shape": rows.shape, **asdict(run.summary)}
+
+        def found() -> dict[str, Tensor]:
+            count = recipe.components
+            return principal_components(rows, count, stds=stds, length=USUAL_NORM).tensors()
+
+        data = current().from_leader(lambda: pack_state(kept(path, about, found), {}))
+        tensors, _ = unpack_state(Path("projection"), data or b"")
+        return ProjectedRows(rows, Projection.of_tensors(tensors))
 
     def _neighbour_count(self, rows: Rows) -> int:
         """How many nearest rows second views are drawn from."""
@@ -294,17 +334,24 @@ class SelfView(Embedder):
 
     def _network(self, run: Run) -> EncoderHead:
         normed = self.batch_norm in ("both", "encoder")
-        name = self._encoder_for(run.shape)
-        encoder = encoders.make_encoder(name, run.shape, self.n_components, normed)
+        name = "mlp" if run.projected else self._encoder_for(run.shape)
+        encoder = encoders.make_encoder(name, run.shape, self.n_components, normed, run.width)
         dim = self._embedding_dim(encoder, run)
         if not isinstance(self.encoder, nn.Module):  # an own one takes the rows as they are
-            encoder = encoders.ScaledEncoder(input_scale(run.summary), *encoder.children())
+            scale = 1.0 if run.projected else input_scale(run.summary)
+            encoder = encoders.ScaledEncoder(scale, *encoder.children())
         head = encoders.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
-        epsilon = self.epsilon
-        if epsilon == "auto":
-            epsilon = RECIPES[self.recipe].epsilon(run.summary)
         start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
-        return EncoderHead(encoder, head, epsilon=float(epsilon), temperature=start)
+        return EncoderHead(encoder, head, epsilon=self._epsilon(run), temperature=start)
+
+    def _epsilon(self, run: Run) -> float:
+        """Length of an adversarial perturbation, in the unit of the rows."""
+        if self.epsilon != "auto":
+            return float(self.epsilon)
+        recipe = RECIPES[self.recipe]
+        if run.projected is not None:
+            return recipe.dense_ratio * USUAL_NORM / run.projected.projection.unit
+        return recipe.epsilon(run.summary)
 
     def _phases(self, network: EncoderHead, run: Run) -> list[Phase]:
         k, iterations = self.n_prototypes, self.sinkhorn_iterations
@@ -312,7 +359,8 @@ class SelfView(Embedder):
             math.log(k) / 2 if self.target_entropy == "auto" else float(self.target_entropy)
         )
         contrast = self._contrast(run)
-        pairs = Pairs(self.views, self._xi, run.neighbours)
+        unit = 1.0 if run.projected is None else run.projected.projection.unit
+        pairs = Pairs(self.views, self._xi, run.neighbours, unit, self._adversarial_share())
 
         def targets(logits: Tensor, step: Step) -> Tensor:
             """Targets of a view, with the temperature that the last view left (Algorithm 2)."""
@@ -364,6 +412,11 @@ class SelfView(Embedder):
         scale = encoders.scale_of(network.encoder)
         return usual if scale.ndim else usual * float(scale)
 
+    def _adversarial_share(self) -> float:
+        if self.adversarial_share == "auto":
+            return RECIPES[self.recipe].adversarial_share
+        return float(self.adversarial_share)
+
     def _contrast(self, run: Run) -> float:
         if self.contrast != "auto":
             return float(self.contrast)
@@ -372,7 +425,10 @@ class SelfView(Embedder):
     @torch.no_grad()
     def _finish(self, network: EncoderHead, rows: Rows, run: Run) -> None:
         axes = RECIPES[self.recipe].axes if self.axes == "auto" else self.axes
-        if axes == "learned" or not isinstance(network.encoder, encoders.ScaledEncoder):
+        if not isinstance(network.encoder, encoders.ScaledEncoder):
+            return
+        if axes == "learned":
+            self._fold(network.encoder, run)
             return
         most = STREAM_AXES_ROWS if run.stream else AXES_ROWS
         some = np.sort(np.random.default_rng(run.seed).permutation(rows.n)[:most])
@@ -380,6 +436,13 @@ class SelfView(Embedder):
         z = torch.cat([network.encoder.features(run.batch(rows, part)) for part in parts])
         if z.isfinite().all():  # else the verdict says what is wrong
             network.encoder.centre, network.encoder.axes = partial_whitening(z.float())
+        self._fold(network.encoder, run)
+
+    @staticmethod
+    def _fold(encoder: encoders.ScaledEncoder, run: Run) -> None:
+        if run.projected is not None:
+            map = run.projected.projection
+            encoder.fold(map.mean, map.scale, map.basis)
 
     def _headline(self, rows: Rows, run: Run, network: EncoderHead) -> str:
         scaled = ", columns of unlike units scaled by their spread" if run.summary.spreads else ""

@@ -1,14 +1,15 @@
 """Nearest rows, found without labels: the pairs that two views may be taken from.
 
-Exact up to `EXACT_ROWS` rows. Above, rows are projected to the leading principal components of a
-random sample, and looked for within that sample: the memory is then that of the sample, whatever
-the number of rows, and the time grows with them in proportion.
+Rows are compared in their 50 leading principal components, by angle where they have more columns
+than that: noise in many columns hides which rows are near. The search is exact up to `EXACT_ROWS`
+rows. Above, rows are sorted into about sqrt(n) cells, and looked for in the cells around their own
+(an inverted file, as in Faiss).
 """
 
-import json
+import math
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,20 +20,17 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from selfview.distributed import current
-from selfview.errors import FileFormatError
 from selfview.rows.base import Rows
-from selfview.saving.checkpoints import differences
-from selfview.saving.tensor_file import read_state, write_state
+from selfview.rows.projection import ProjectedRows, principal_components
+from selfview.saving.checkpoints import kept
 from selfview.training.loop import Step
 
-EXACT_ROWS = 20_000
-EXACT_NUMBERS = 1 << 28  # entries that the exact search may hold at once: 1 GiB of float32
-SAMPLE_ROWS = 65_536
-SAMPLE_NUMBERS = 1 << 25  # entries from which the principal components are taken
-DIMENSIONS = 64
-BLOCK = 4096  # rows that are looked up at a time
-
-Points = NDArray[np.float32]
+COMPONENTS = 50
+EXACT_ROWS = 10_000
+CELLS_SEARCHED = 12
+CELL_ROUNDS = 6  # of k-means, that finds the cells
+CELL_SAMPLE = 20_000  # rows from which it does
+BLOCK = 1024  # rows that are looked up at a time
 
 
 class Neighbours:
@@ -41,17 +39,18 @@ class Neighbours:
     Parameters
     ----------
     rows : Rows
+        The rows that are compared.
     take : callable
         From row numbers to rows as a network takes them.
     count : int
         How many to draw from.
-    cosine : bool
+    angle : bool
         Compare directions, not positions.
-    spreads : sequence of float
-        Of the columns, by which they are divided before they are compared; () for not at all.
-    about : mapping
+    stds : sequence of float, default ()
+        Standard deviations by which columns are divided first; () for not at all.
+    about : mapping, optional
         What tells these rows from others, that JSON can hold.
-    folder : Path or None
+    folder : Path or None, default None
         Where to keep what was found, for a fit that goes on.
     first : int, optional
         Only for so many of the first rows; for all of them if not given.
@@ -65,17 +64,17 @@ class Neighbours:
         take: Callable[[NDArray[np.intp]], Tensor],
         *,
         count: int,
-        cosine: bool,
-        spreads: Sequence[float] = (),
+        angle: bool,
+        stds: Sequence[float] = (),
         about: Mapping[str, Any] | None = None,
         folder: Path | None = None,
         first: int | None = None,
     ) -> None:
         self.rows, self.take = rows, take
         self.n = rows.n if first is None else first
-        self.count, self.cosine, self.spreads = min(count, rows.n - 1), cosine, spreads
-        told = {"cosine": cosine, "shape": rows.shape, **(about or {})}
-        self.about = json.loads(json.dumps(told))  # as it will be read
+        self.count, self.angle, self.stds = min(count, rows.n - 1), angle, stds
+        sizes = {"rows": self.n, "count": self.count, "shape": rows.shape}
+        self.about = {"angle": angle, **sizes, **(about or {})}
         self.path = None if folder is None else folder / self.FILE
 
     def draw(self, step: Step) -> Tensor:
@@ -93,46 +92,33 @@ class Neighbours:
         return np.frombuffer(data or b"", np.int32).reshape(self.n, self.count)
 
     def _found(self) -> NDArray[np.int32]:
-        shape = (self.n, self.count)
-        if self.path is None:
-            return self._look()
-        with suppress(FileFormatError):
-            tensors, meta = read_state(self.path)
-            kept: NDArray[np.int32] = tensors.get("numbers", torch.empty(0)).numpy()
-            same = kept.shape == shape and kept.dtype == np.int32
-            if same and not differences(meta, self.about):
-                return kept.clip(0, self.rows.n - 1)
-        found = self._look()
-        write_state(self.path, {"numbers": torch.from_numpy(found)}, self.about)
-        return found
+        found = kept(self.path, self.about, lambda: {"numbers": torch.from_numpy(self._search())})
+        numbers: NDArray[np.int32] = found["numbers"].numpy()
+        return numbers
 
-    def _look(self) -> NDArray[np.int32]:
-        return nearest(
-            self.rows, self.count, cosine=self.cosine, spreads=self.spreads, first=self.n
-        )
+    def _search(self) -> NDArray[np.int32]:
+        points = search_points(self.rows, angle=self.angle, stds=self.stds)
+        return nearest(points, self.count, first=self.n)
 
 
-def nearest(
-    rows: Rows,
-    count: int,
-    *,
-    cosine: bool,
-    spreads: Sequence[float] = (),
-    first: int | None = None,
-) -> NDArray[np.int32]:
-    """Numbers of the `count` rows nearest to each row, nearest first, itself left out.
+def search_points(rows: Rows, *, angle: bool, stds: Sequence[float] = ()) -> Tensor:
+    """Points (n, components) in which rows are compared: their leading principal components."""
+    if not isinstance(rows, ProjectedRows):
+        rows = ProjectedRows(rows, principal_components(rows, COMPONENTS, stds=stds))
+    points = torch.cat([x[:, :COMPONENTS].cpu() for _, x in rows.chunks()])
+    return F.normalize(points) if angle else points
+
+
+def nearest(points: Tensor, count: int, first: int | None = None) -> NDArray[np.int32]:
+    """Numbers of the `count` points nearest to each point, nearest first, itself left out.
 
     Parameters
     ----------
-    rows : Rows
+    points : Tensor (n, components)
     count : int
-        At most `rows.n - 1` are returned.
-    cosine : bool
-        Compare directions, not positions.
-    spreads : sequence of float
-        Of the columns, which are divided by them; () for not at all.
+        At most n - 1 are returned.
     first : int, optional
-        Look for those of so many of the first rows only.
+        Look for those of so many of the first points only.
 
     Returns
     -------
@@ -140,70 +126,56 @@ def nearest(
 
     Examples
     --------
-    >>> from selfview.rows.conversion import as_rows
-    >>> nearest(as_rows(np.array([[0.0], [1.0], [5.0]])), 1, cosine=False).ravel().tolist()
+    >>> nearest(torch.tensor([[0.0], [1.0], [5.0]]), 1).ravel().tolist()
     [1, 0, 1]
     """
-    from sklearn.neighbors import NearestNeighbors  # takes a while, and not every fit needs it
-
-    count = min(count, rows.n - 1)
-    exact = rows.n <= EXACT_ROWS and rows.n * rows.n_features <= EXACT_NUMBERS
-    sample = np.arange(rows.n)
-    if not exact:
-        sample = np.sort(np.random.default_rng(0).permutation(rows.n)[:SAMPLE_ROWS])
-    points = _points(rows, cosine, spreads)
-    if not exact:
-        points = _projected(points, rows.n_features, sample)
-    candidates = np.concatenate([points(part) for part in _blocks(sample)])
-    search = NearestNeighbors(n_neighbors=count + 1, algorithm="brute")
-    search.fit(candidates)
-    asked = np.arange(rows.n if first is None else first)
-    found = np.empty((len(asked), count), np.int32)
-    for part in _blocks(asked):
-        near = sample[search.kneighbors(points(part), return_distance=False)]
-        found[part] = _without(near, part)
-    return found
+    n = len(points)
+    count = min(count, n - 1)
+    asked = n if first is None else first
+    found = torch.empty(asked, count, dtype=torch.int32)
+    everything = torch.arange(n)
+    if n <= EXACT_ROWS:
+        for part in torch.split(torch.arange(asked), BLOCK):
+            found[part] = _among(points, part, everything, count)
+        return found.numpy()
+    for own, around in _cells(points):
+        own = own[own < asked]
+        candidates = around if len(around) > count else everything
+        for part in torch.split(own, BLOCK):
+            found[part] = _among(points, part, candidates, count)
+    return found.numpy()
 
 
-def _points(
-    rows: Rows, cosine: bool, spreads: Sequence[float]
-) -> Callable[[NDArray[np.intp]], Points]:
-    """From row numbers to points whose distances are compared."""
-    unit = torch.tensor(spreads or 1.0)
-
-    def points(index: NDArray[np.intp]) -> Points:
-        flat = rows.pick(index).flatten(1).cpu() / unit
-        found: Points = (F.normalize(flat) if cosine else flat).numpy()
-        return found
-
-    return points
+def _among(points: Tensor, part: Tensor, candidates: Tensor, count: int) -> Tensor:
+    """The `candidates` nearest to each point of `part`, without itself."""
+    there = points[candidates]
+    # Squared distances, but for the square of the point itself, which orders nothing.
+    distances = torch.addmm(there.square().sum(1), points[part], there.T, alpha=-2)
+    distances.masked_fill_(candidates == part[:, None], math.inf)
+    return candidates[distances.topk(count, largest=False).indices].int()
 
 
-def _projected(
-    points: Callable[[NDArray[np.intp]], Points],
-    n_features: int,
-    sample: NDArray[np.intp],
-) -> Callable[[NDArray[np.intp]], Points]:
-    """The same points, in the leading principal components of a sample."""
-    if n_features <= DIMENSIONS:
-        return points
-    from sklearn.decomposition import PCA
-
-    some = np.random.default_rng(0).permutation(sample)
-    some = np.sort(some[: max(2 * DIMENSIONS, SAMPLE_NUMBERS // n_features)])
-    pca = PCA(min(DIMENSIONS, len(some)), svd_solver="randomized", random_state=0)
-    pca.fit(np.concatenate([points(part) for part in _blocks(some)]))
-    return lambda index: pca.transform(points(index)).astype(np.float32)
-
-
-def _without(near: NDArray[np.intp], own: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Each row of `near` without its own number: one fewer."""
-    other = near != own[:, None]
-    # A row that isn't among its own nearest (duplicates are, in its place) loses the farthest.
-    other[other.all(axis=1), -1] = False
-    left: NDArray[np.intp] = near[other].reshape(len(near), -1)
-    return left
+def _cells(points: Tensor) -> list[tuple[Tensor, Tensor]]:
+    """Every cell's points, and those of the cells around it with its own."""
+    generator = torch.Generator().manual_seed(0)
+    order = torch.randperm(len(points), generator=generator)
+    centres, sample = points[order[: math.isqrt(len(points))]], points[order[:CELL_SAMPLE]]
+    for _ in range(CELL_ROUNDS):
+        cell = _nearest_centre(sample, centres)
+        sums = torch.zeros_like(centres).index_add_(0, cell, sample)
+        sizes = torch.bincount(cell, minlength=len(centres))[:, None]
+        centres = torch.where(sizes > 0, sums / sizes.clamp_min(1), centres)
+    cell = torch.cat([_nearest_centre(part, centres) for part in torch.split(points, 8 * BLOCK)])
+    by_cell = cell.argsort()
+    starts = torch.searchsorted(cell[by_cell], torch.arange(len(centres) + 1)).tolist()
+    members = [by_cell[a:b] for a, b in pairwise(starts)]
+    around = torch.cdist(centres, centres).topk(min(len(centres), CELLS_SEARCHED), largest=False)
+    return [
+        (own, torch.cat([members[i] for i in near]))
+        for own, near in zip(members, around.indices.tolist(), strict=True)
+        if len(own)
+    ]
 
 
-def _blocks(index: NDArray[np.intp]) -> list[NDArray[np.intp]]:
-    return np.array_split(index, max(1, -(-len(index) // BLOCK)))
+def _nearest_centre(points: Tensor, centres: Tensor) -> Tensor:
+    return torch.addmm(centres.square().sum(1), points, centres.T, alpha=-2).argmin(1)

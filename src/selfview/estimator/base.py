@@ -157,7 +157,8 @@ class Embedder(TransformMixin):
         steps = run.epochs * n_batches(rows.n, self.batch_size)
         each = self._seconds_per_step(rows, run, network)
         spent = time.monotonic() - run.started
-        embedding = timed_rows(network.eval().encoder, partial(run.batch, rows), min(rows.n, 1024))
+        seen = rows if run.projected is None else run.projected
+        embedding = timed_rows(network.eval().encoder, partial(run.batch, seen), min(rows.n, 1024))
         epsilon = getattr(network, "epsilon", None)
         weights = sum(p.numel() * p.element_size() for p in network.parameters())
         peak = peak_memory()
@@ -185,6 +186,7 @@ class Embedder(TransformMixin):
             return None
         trial = copy.deepcopy(network).train()
         phases = self._phases(trial, run)
+        seen = rows if run.projected is None else run.projected
         size = math.ceil(rows.n / n_batches(rows.n, self.batch_size))
         middle = run.epochs // 2  # where warm-ups are over
         with own_randomness(run.seed):
@@ -192,7 +194,7 @@ class Embedder(TransformMixin):
                 train(
                     phases,
                     [adam(phase) for phase in phases],
-                    partial(run.batch, rows),
+                    partial(run.batch, seen),
                     size,  # rows of the trial, so that its epochs are of one step
                     epochs=range(middle, middle + TRIAL_STEPS + 1),
                     batch_size=size,
@@ -256,6 +258,7 @@ class Embedder(TransformMixin):
     ) -> Self:
         """Train until so many epochs are done, and only then change the estimator."""
         group = current()
+        seen = rows if run.projected is None else run.projected
         network = course.network
         epochs = range(len(course.history), until)
         network.train()
@@ -283,8 +286,8 @@ class Embedder(TransformMixin):
             figures = train(
                 course.phases,
                 course.optimisers,
-                partial(run.batch, rows),
-                rows.n,
+                partial(run.batch, seen),
+                seen.n,
                 epochs=epochs,
                 batch_size=self.batch_size,
                 seed=run.seed,
@@ -293,7 +296,7 @@ class Embedder(TransformMixin):
                 begun=course.part,
                 after_step=after_step,
                 group=group,
-                blocks=rows.blocks,
+                blocks=seen.blocks,
             )
             for row in figures:
                 course.end_epoch(row)
@@ -310,11 +313,14 @@ class Embedder(TransformMixin):
     def _end(self, X: Any, rows: Rows, run: Run, course: TrainingState) -> None:
         network, history = course.network.eval(), course.history
         seen = rows if run.stream is None else run.stream.window
-        self._finish(network, seen, run)
+        self._finish(network, seen if run.projected is None else run.projected, run)
+        if run.projected is not None:
+            run = replace(run, shape=encoders.input_shape(rows.shape, self.encoder), projected=None)
+            course.optimisers = []  # of weights that are gone
         examined = None if run.stream else self._examine(network, seen, run, history)
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
         self._become(network, rows.shape, run, history, examined)
-        self._optimisers = course.optimisers
+        self._optimisers = course.optimisers or None
         if run.stream is None:
             self._warn()
         else:

@@ -15,6 +15,7 @@ from selfview.estimator.devices import resolve_device, resolve_precision
 from selfview.neighbours import Neighbours
 from selfview.networks import encoders
 from selfview.rows.base import Rows, Summary
+from selfview.rows.projection import ProjectedRows
 from selfview.rows.stream import Stream
 from selfview.training.loop import n_batches
 
@@ -36,6 +37,8 @@ class Run:
     precision: str = "float32"
     stream: Stream | None = None  # of which this is a pass
     neighbours: Neighbours | None = None  # from which a second view may be drawn
+    projected: ProjectedRows | None = None  # what the network sees, if not the rows themselves
+    width: int = encoders.WIDTH  # of a perceptron's hidden layers
     started: float = 0.0  # when the fit began, by time.monotonic
 
     def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:

@@ -29,7 +29,15 @@ class Recipe:
     contrast: float  # weight of telling neighbours from other rows
     images: str  # the encoder for images
     axes: str  # along which the embedding is given
+    components: int  # principal components that a perceptron sees; 0 for the rows themselves
+    adversarial_share: float  # of the steps
     principal_start: bool  # do autoencoders begin with principal components?
+
+    def width(self, n: int) -> int:
+        """Of a perceptron's hidden layers, for `n` rows."""
+        if not self.components:
+            return 1024
+        return 256 if n < 20_000 else 512
 
     def rate(
         self, learning_rate: str | float, schedule: str, epochs: int
@@ -63,6 +71,8 @@ RECIPES = {
         contrast=0.0,
         images="cnn",
         axes="learned",
+        components=0,
+        adversarial_share=1.0,
         principal_start=False,
     ),
     # Neighbours differ from a row as rows do, steps where the model is weakest; to tell neighbours
@@ -79,6 +89,8 @@ RECIPES = {
         contrast=1.0,
         images="dense-cnn",
         axes="principal",
+        components=256,
+        adversarial_share=0.25,
         principal_start=True,
     ),
 }

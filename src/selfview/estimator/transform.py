@@ -164,14 +164,18 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         shape = encoders.input_shape(shape_in, model.encoder)
         run = Run(
             shape,
-            Summary(spreads=_spreads(tensors, math.prod(shape))),
+            Summary(),
             model_file.epochs(meta["epochs"]),
             model_file.seed(meta["seed"]),
             torch.device("cpu"),
+            width=_width(tensors),
         )
         # Without memory: sizes in a hostile description cost nothing until they are believed.
         with torch.device("meta"):
             network = model._network(run)
+            if isinstance(network.encoder, encoders.ScaledEncoder):
+                maps = tensors["encoder.shift"], tensors["encoder.scale"]
+                network.encoder.expect(*maps, math.prod(shape))
         model_file.check_shapes(network, tensors)
         network.load_state_dict(tensors, assign=True)
         history, health = model_file.history(meta["history"]), dict(meta["health"])
@@ -207,11 +211,7 @@ def _filled_up(x: Tensor) -> Tensor:
     return torch.cat([x, x[-1:].expand(missing, -1)]) if x.ndim == 2 and missing else x
 
 
-def _spreads(tensors: dict[str, Tensor], columns: int) -> tuple[float, ...]:
-    """Some for all columns if the encoder divides each by its own; their values come later."""
-    scale = tensors.get("encoder.scale")
-    if scale is None or scale.ndim == 0:
-        return ()
-    if scale.shape != (columns,):
-        raise ValueError(f"{scale.numel()} scales for {columns} columns")
-    return (1.0,) * columns
+def _width(tensors: dict[str, Tensor]) -> int:
+    """Width of the hidden layers of a perceptron, whose first weight is (width, n_features)."""
+    first = tensors.get("encoder.1.weight")
+    return encoders.WIDTH if first is None or first.ndim != 2 else len(first)

@@ -14,6 +14,7 @@ from selfview.networks.convolution import Convolution, Flatten
 from selfview.networks.forward import forward_views, per_view
 
 KERNEL, STRIDE = 5, 2
+WIDTH = 1024  # of the paper's hidden layers
 LARGEST_SIDE = 8  # an image is halved until it is no larger, at least twice
 
 
@@ -47,10 +48,12 @@ def perceptron(sizes: Sequence[int], batch_norm: bool) -> nn.Sequential:
     return nn.Sequential(*layers)
 
 
-def mlp_encoder(n_features: int, n_components: int, batch_norm: bool = True) -> nn.Sequential:
-    """The paper's encoder for vectors: n_features-1024-1024-n_components."""
+def mlp_encoder(
+    n_features: int, n_components: int, batch_norm: bool = True, width: int = WIDTH
+) -> nn.Sequential:
+    """An encoder for vectors: n_features-width-width-n_components; the paper's width is 1024."""
     return nn.Sequential(
-        nn.Flatten(), *perceptron([n_features, 1024, 1024, n_components], batch_norm)
+        nn.Flatten(), *perceptron([n_features, width, width, n_components], batch_norm)
     )
 
 
@@ -134,12 +137,13 @@ def head(n_components: int, n_prototypes: int, batch_norm: bool = True) -> nn.Se
 
 
 class ScaledEncoder(nn.Sequential):
-    """Layers between two maps that are saved with their weights, and not learned.
+    """Layers between two affine maps that are saved with their weights, and not learned.
 
-    They see rows divided by a constant, or each column by its own; and the embedding is what they
-    give along axes of its own, which are those of the layers until they are set.
+    The layers see ``(x - shift) / scale``; the embedding is ``(z - centre) @ axes`` of what they
+    give.
     """
 
+    shift: Tensor  # 0, or (n_features,)
     scale: Tensor  # a number, or (n_features,)
     centre: Tensor  # (n_components,)
     axes: Tensor  # (n_components, n_components)
@@ -148,12 +152,15 @@ class ScaledEncoder(nn.Sequential):
         super().__init__(*layers)
         last = layers[-1]
         assert isinstance(last, nn.Linear)  # as of all encoders here
+        self.register_buffer("shift", torch.zeros(()))
         self.register_buffer("scale", torch.tensor(scale, dtype=torch.float32))
         self.register_buffer("centre", torch.zeros(last.out_features))
         self.register_buffer("axes", torch.eye(last.out_features))
 
     def features(self, x: Tensor, parts: int = 1) -> Tensor:
         """What the layers give: what training looks at."""
+        if self.shift.ndim:
+            x = x.flatten(1) - self.shift
         # Elsewhere than on a processor the question would cost more than the answer saves.
         if self.scale.ndim or not x.is_cpu or self.scale != 1:
             x = x / self.scale
@@ -161,6 +168,23 @@ class ScaledEncoder(nn.Sequential):
 
     def forward(self, x: Tensor) -> Tensor:
         return (self.features(x) - self.centre) @ self.axes
+
+    @torch.no_grad()
+    def fold(self, mean: Tensor, scale: Tensor, basis: Tensor) -> None:
+        """Take rows x where ``((x - mean) / scale) @ basis`` was taken: the first layer changes."""
+        at, first = next((i, m) for i, m in enumerate(self) if isinstance(m, nn.Linear))
+        whole = nn.Linear(len(basis), first.out_features, device=first.weight.device)
+        whole.weight.copy_(first.weight @ basis.to(first.weight).T)
+        whole.bias.copy_(first.bias)
+        self[at] = whole
+        self.shift, self.scale = mean.to(first.weight), scale.to(first.weight)
+
+    def expect(self, shift: Tensor, scale: Tensor, n_features: int) -> None:
+        """Make room for a file's `shift` and `scale`: each a number, or one for every column."""
+        for name, found in (("shift", shift), ("scale", scale)):
+            if found.shape not in ((), (n_features,)):
+                raise ValueError(f"{name} has {found.numel()} numbers for {n_features} columns")
+            setattr(self, name, torch.empty(found.shape))
 
 
 def scale_of(encoder: nn.Module) -> Tensor:
@@ -243,7 +267,11 @@ def input_shape(shape: tuple[int, ...], encoder: str | nn.Module) -> tuple[int, 
 
 
 def make_encoder(
-    encoder: str | nn.Module, shape: tuple[int, ...], n_components: int, batch_norm: bool
+    encoder: str | nn.Module,
+    shape: tuple[int, ...],
+    n_components: int,
+    batch_norm: bool,
+    width: int = WIDTH,
 ) -> nn.Module:
     """The encoder that the parameter `encoder` names, for rows of `shape`; a module is copied."""
     if isinstance(encoder, torch.jit.ScriptModule):
@@ -257,7 +285,7 @@ def make_encoder(
             f"encoder={encoder!r} needs images (n, channels, height, width), got rows of shape "
             f"{shape}: reshape X, or take encoder='mlp'"
         )
-    return mlp_encoder(math.prod(shape), n_components, batch_norm)
+    return mlp_encoder(math.prod(shape), n_components, batch_norm, width)
 
 
 def make_decoder(

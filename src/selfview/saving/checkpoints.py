@@ -5,7 +5,7 @@ import math
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -44,6 +44,32 @@ def differences(kept: Any, given: Any, name: str = "its description") -> list[st
 def _short(value: Any) -> str:
     text = str(value)
     return text if len(text) <= 60 else f"{text[:60]}..."
+
+
+def kept(
+    path: Path | None, about: Mapping[str, Any], make: Callable[[], dict[str, Tensor]]
+) -> dict[str, Tensor]:
+    """Tensors from the file at `path` if it is about the same, else made now and written there.
+
+    Parameters
+    ----------
+    path : Path or None
+        None keeps nothing.
+    about : mapping
+        What the tensors depend on, that JSON can hold.
+    make : callable
+        Computes the tensors.
+    """
+    if path is None:
+        return make()
+    about = json.loads(json.dumps(about))  # as it will be read
+    with suppress(FileFormatError):
+        tensors, meta = read_state(path)
+        if not differences(meta, about):
+            return tensors
+    tensors = make()
+    write_state(path, tensors, about)
+    return tensors
 
 
 @dataclass(frozen=True)

@@ -156,7 +156,9 @@ def _plain(encoder: nn.Module) -> nn.Module:
         return encoder
     first = next(part for part in encoder if isinstance(part, nn.Linear | nn.Conv2d))
     with torch.no_grad():
-        first.weight /= encoder.scale  # a power of two: no rounding
+        first.weight /= encoder.scale
+        if encoder.shift.ndim and first.bias is not None:
+            first.bias -= first.weight @ encoder.shift
         last = encoder[-1]
         assert isinstance(last, nn.Linear)
         last.weight.copy_(encoder.axes.T @ last.weight)

@@ -30,6 +30,7 @@ class Step:
     epoch: float  # epochs done before this step, with fraction
     generator: torch.Generator
     rows: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))  # their numbers
+    number: int = 0  # of the step, counted over all epochs
     share: Share = WHOLE  # which rows of a batch these are, if several processes hold it
 
 
@@ -170,7 +171,8 @@ def train(
             torch.manual_seed(draw + group.rank)
             share = group.share(len(index))
             own = index[share.rows]
-            step = Step(take(own), epoch + i / len(order), generator, own, share)
+            number = epoch * len(order) + i
+            step = Step(take(own), epoch + i / len(order), generator, own, number, share)
             for phase, optimiser, objective in zip(phases, optimisers, losses, strict=True):
                 with autocast(device, precision):
                     loss, figures = objective(step)
