@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin/python
 INSTALL := $(BIN) -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: help demo test test-processors test-slow chaos fuzz check docs bench quality clean
+.PHONY: help demo test test-processors test-slow chaos fuzz check docs bench quality contest clean
 .DEFAULT_GOAL := help
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make docs       build the documentation into site/ (site/index.html opens without a server)"
 	@echo "make bench      speed, as ratios measured in one run"
 	@echo "make quality    accuracy over seconds, ours and UMAP (hours; RECORDS=file, DATASETS=fsdd ...)"
+	@echo "make contest    every method at its defaults on fifteen sets (hours; resumable; needs SELFVIEW_DATA)"
 	@echo "make clean      remove the environment, caches and runs"
 
 $(VENV)/.made:
@@ -79,10 +80,16 @@ bench: $(VENV)/.dev
 RECORDS ?= runs/quality.jsonl
 DATASETS ?= fsdd reuters 20news msi mnist fashion-mnist
 quality: $(VENV)/.dev
-	$(INSTALL) -e '.[umap]'
+	$(INSTALL) -e '.[peers]'
 	$(BIN) benchmarks/quality.py run --datasets $(DATASETS) --records "$(RECORDS)" \
 		--contenders selfview umap-5 umap-15 umap-30 umap-50 pca
 	$(BIN) benchmarks/quality.py show --records "$(RECORDS)"
+
+# Two threads, and nothing beside it: it measures time.
+contest: $(VENV)/.dev
+	$(INSTALL) -e '.[peers]'
+	$(BIN) benchmarks/contest.py run
+	$(BIN) benchmarks/contest.py show
 
 clean:
 	rm -rf $(VENV) build dist runs site .mypy_cache .ruff_cache .pytest_cache .hypothesis

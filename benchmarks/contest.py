@@ -1,84 +1,348 @@
-"""How speed is measured here: contenders in turn, in one process, and the median of many rounds.
+"""The contest: every method at its own defaults and ten dimensions, on fifteen sets of rows.
 
-A figure is a ratio of two such medians, so that it says the same on another machine. The unit of
-all is the machine's matrix-multiply rate: the best of a few large square products.
+    python benchmarks/contest.py run  [--sets wine digits] [--methods selfview umap] [--seeds 3]
+                                      [--records results/contest.jsonl]
+    python benchmarks/contest.py show [--records results/contest.jsonl]
+
+`run` appends a line of JSON for every fit: scores, seconds, versions, machine. What is on record is
+not run again. Each fit has a process of its own. There `cold` counts imports, compilation and the
+fit; `seconds` is a fit after one of a few hundred rows, so that compilers have done their work;
+`new_rows` is the time for 1,000 rows. `show` writes docs/contest.md and the figure in it. Nothing
+else may run beside `run`: it measures time.
 """
 
+import argparse
 import json
-import platform
-import statistics
+import os
+import subprocess
+import sys
 import time
+import warnings
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from statistics import mean, median, stdev
 from typing import Any
 
-import torch
+import numpy as np
 
-SIDES = (1024, 2048, 3072)
-TURN = 0.01  # seconds that a turn takes at least: short calls are repeated, as in use
-
-
-def medians(
-    contenders: Mapping[str, Callable[[], object]], *, rounds: int = 15, warm: int = 2
-) -> dict[str, float]:
-    """Median seconds of a call of each contender; they take turns, so that drift hits all alike."""
-    for call in contenders.values():
-        for _ in range(warm):
-            call()
-    seconds: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(rounds):
-        for name, call in contenders.items():
-            seconds[name].append(_turn(call))
-    return {name: statistics.median(values) for name, values in seconds.items()}
+ROOT = Path(__file__).parents[1]
+RECORDS = ROOT / "results" / "contest.jsonl"
+PAGE = ROOT / "docs" / "contest.md"
+FIGURE = ROOT / "docs" / "figures" / "contest.png"
+SETS = (
+    *("wine", "breast-cancer", "digits", "coil20", "isolet", "fsdd", "satimage", "ag_news"),
+    *("waveform", "pendigits", "reuters", "20news", "msi", "mnist", "fashion-mnist"),
+)
+MEASURES = {"linear": "linear probe", "knn": "5-NN", "nmi": "k-means NMI"}
+PEERS = ("pca", "umap", "pacmap", "autoencoder", "infonc-t-sne")
+JUDGED_ROWS = 10_000  # of which a probe learns and is scored, drawn once for all
+NEW_ROWS = 1000
+WARM_ROWS = 400
 
 
-def _turn(call: Callable[[], object]) -> float:
-    """Seconds of a call, in a turn of one or many."""
-    count, start = 0, time.perf_counter()
-    while (taken := time.perf_counter() - start) < TURN or not count:
-        call()
-        count += 1
-    return taken / count
+def load(name: str) -> tuple[Any, Any]:
+    """Rows and labels of a set; the labels are for the scores alone."""
+    from sklearn import datasets
+
+    if name in ("wine", "breast-cancer"):
+        make = datasets.load_wine if name == "wine" else datasets.load_breast_cancer
+        X, y = make(return_X_y=True)
+        return X.astype(np.float32), y
+    from selfview import load_dataset
+    from selfview.data import read
+
+    folder = Path(os.environ.get("SELFVIEW_DATA", ".")) / "contest"
+    if (folder / f"{name}.npz").is_file():
+        with np.load(folder / f"{name}.npz") as file:
+            return file["X"].astype(np.float32), file["y"]
+    if (folder / f"{name}.jsonl").is_file():
+        dataset = read(str(folder / f"{name}.jsonl"), label="label")
+    else:
+        dataset = load_dataset(name)
+    return dataset.X, dataset.further["segment"] if name == "msi" else dataset.y
 
 
-def products(dtype: torch.dtype) -> dict[str, Callable[[], object]]:
-    """Contenders that multiply two square matrices, by the names that `rate` knows."""
-
-    def product(side: int) -> Callable[[], object]:
-        a, b = torch.randn(side, side).to(dtype), torch.randn(side, side).to(dtype)
-        out = torch.empty(side, side, dtype=dtype)
-        return lambda: torch.mm(a, b, out=out)
-
-    return {f"product {side}": product(side) for side in SIDES}
+def flat(X: Any) -> Any:
+    """Rows as the peers take them."""
+    rows = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
+    return np.ascontiguousarray(rows.reshape(len(rows), -1), dtype=np.float32)
 
 
-def rate(seconds: Mapping[str, float]) -> float:
-    """The machine's matrix-multiply rate in FLOP/s, from the medians of `products`."""
-    return max(2 * side**3 / seconds[f"product {side}"] for side in SIDES)
+def selfview(X: Any, seed: int) -> tuple[Any, Callable[[Any], Any]]:
+    from selfview import SelfView
+
+    model = SelfView(random_state=seed, verbose=0)
+    return model.fit_transform(X), model.transform
 
 
-def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-        model = next(line.partition(":")[2].strip() for line in lines if "model name" in line)
-    except (OSError, StopIteration):
-        model = platform.processor() or platform.machine()
-    return {"processor": model, "threads": torch.get_num_threads(), "torch": torch.__version__}
+def pca(X: Any, seed: int) -> tuple[Any, Callable[[Any], Any]]:
+    from sklearn.decomposition import PCA
+
+    model = PCA(min(10, *X.shape), random_state=seed)
+    return model.fit_transform(X), model.transform
 
 
-def show(title: str, rows: list[dict[str, Any]]) -> None:
-    """A table for people, then one line of JSON for programs."""
-    columns = list(rows[0])
-    cells = [[_cell(row.get(column, "")) for column in columns] for row in rows]
-    widths = [
-        max(len(column), *(len(line[i]) for line in cells)) for i, column in enumerate(columns)
+def umap(X: Any, seed: int) -> tuple[Any, Callable[[Any], Any]]:
+    from umap import UMAP
+
+    model = UMAP(n_components=10, random_state=seed)
+    return model.fit_transform(X), model.transform
+
+
+def pacmap(X: Any, seed: int) -> tuple[Any, Callable[[Any], Any]]:
+    from pacmap import PaCMAP
+
+    model = PaCMAP(n_components=10, random_state=seed)
+    return model.fit_transform(X), lambda new: model.transform(new, basis=X)
+
+
+def autoencoder(X: Any, seed: int) -> tuple[Any, Callable[[Any], Any]]:
+    from selfview.baselines import AutoEncoder
+
+    model = AutoEncoder(random_state=seed, verbose=0)
+    return model.fit_transform(X), model.transform
+
+
+def infonc_t_sne(X: Any, seed: int) -> tuple[Any, Callable[[Any], Any]]:
+    import cne
+    import torch
+
+    torch.manual_seed(seed)
+    model = cne.CNE(
+        loss_mode="infonce", parametric=True, embd_dim=10, seed=seed, print_freq_epoch=None
+    )
+    Z = model.fit_transform(X)
+    return Z, model.transform
+
+
+METHODS: Mapping[str, Callable[[Any, int], tuple[Any, Callable[[Any], Any]]]] = {
+    "selfview": selfview,
+    "pca": pca,
+    "umap": umap,
+    "pacmap": pacmap,
+    "autoencoder": autoencoder,
+    "infonc-t-sne": infonc_t_sne,
+}
+
+
+def scores(Z: Any, y: Any) -> dict[str, float]:
+    """In percent: linear probe and 5-NN of five folds; k-means with the true number of clusters."""
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import StratifiedKFold, cross_val_score
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    from selfview import evaluate
+
+    y = np.unique(np.asarray(y), return_inverse=True)[1]
+    some = np.sort(np.random.default_rng(1).permutation(len(y))[:JUDGED_ROWS])
+    folds = StratifiedKFold(5, shuffle=True, random_state=0)
+    probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=300))
+    Z = np.asarray(Z, np.float64)
+    found = evaluate(Z, y, measures=["clustering"])
+    return {
+        "linear": 100 * cross_val_score(probe, Z[some], y[some], cv=folds).mean(),
+        "knn": 100 * cross_val_score(KNeighborsClassifier(5), Z[some], y[some], cv=folds).mean(),
+        **{name.removeprefix("kmeans_"): 100 * value for name, value in found.items()},
+    }
+
+
+def fit(name: str, method: str, seed: int, started: float) -> dict[str, Any]:
+    """One fit with its scores; run in a process of its own, which began at `started`."""
+    warnings.simplefilter("ignore")
+    loading = time.time()
+    X, y = load(name)
+    X = X if method in ("selfview", "autoencoder") else flat(X)
+    loaded = time.time()
+    few = X[: min(WARM_ROWS, len(y))]
+    make = METHODS[method]
+    cold = None
+    if len(y) < 2000:
+        make(X, seed)
+        cold = time.time() - started - (loaded - loading)
+    else:
+        make(few, seed)
+    begun = time.perf_counter()
+    Z, transform = make(X, seed)
+    seconds = time.perf_counter() - begun
+    begun = time.perf_counter()
+    transform(X[:NEW_ROWS])
+    new_rows = time.perf_counter() - begun
+    return {
+        "set": name, "method": method, "seed": seed, "rows": len(y), "seconds": seconds,
+        "cold": cold, "new_rows": new_rows, **scores(Z, y),
+    }  # fmt: skip
+
+
+def run(args: argparse.Namespace) -> None:
+    from timing import machine
+
+    done = {(r["set"], r["method"], r["seed"]) for r in read_records(args.records)}
+    for name in args.sets:
+        for seed in range(args.seeds):
+            for method in args.methods:
+                if (name, method, seed) in done:
+                    continue
+                call = [sys.executable, __file__, "fit", name, method, str(seed), str(time.time())]
+                ended = subprocess.run(call, capture_output=True, text=True, check=False)
+                if ended.returncode:
+                    print(f"{name} {method} {seed} failed: {ended.stderr.strip()[-300:]}")
+                    continue
+                record = json.loads(ended.stdout.splitlines()[-1]) | machine()
+                args.records.parent.mkdir(parents=True, exist_ok=True)
+                with args.records.open("a") as file:
+                    file.write(json.dumps(record, default=float) + "\n")
+                shown = " ".join(f"{m} {record[m]:.1f}" for m in MEASURES)
+                print(f"{name} {method} {seed}: {shown}, {record['seconds']:.1f} s", flush=True)
+
+
+def read_records(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.is_file() else []
+
+
+def cells(records: list[dict[str, Any]], value: str) -> dict[tuple[str, str], list[float]]:
+    """The values of every (set, method), a number for each seed."""
+    found: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for record in records:
+        if record.get(value) is not None:
+            found[record["set"], record["method"]].append(record[value])
+    return found
+
+
+def points(ours: list[float], theirs: list[float]) -> float:
+    """1 for a win, half for a tie: means within one standard error of their difference."""
+    error = sum((stdev(v) ** 2 if len(v) > 1 else 0.0) / len(v) for v in (ours, theirs)) ** 0.5
+    difference = mean(ours) - mean(theirs)
+    return 0.5 if abs(difference) <= error else float(difference > 0)
+
+
+def show(args: argparse.Namespace) -> None:
+    records = read_records(args.records)
+    PAGE.write_text(page(records))
+    draw(records)
+    print(f"wrote {PAGE} and {FIGURE}")
+
+
+def page(records: list[dict[str, Any]]) -> str:
+    """The contest's page: wins, seconds, and every cell."""
+    sets = [name for name in SETS if any(r["set"] == name for r in records)]
+    methods = [m for m in METHODS if any(r["method"] == m for r in records)]
+    rivals = [m for m in methods if m != "selfview"]
+    seeds = len({r["seed"] for r in records})
+    first = records[0]
+    lines = [
+        "# The contest",
+        "",
+        f"Every method at its own defaults and ten dimensions, on {len(sets)} sets of rows, "
+        f"{seeds} seed{'s' * (seeds > 1)}, one run on one machine ({first['processor']}, "
+        f"{first['threads']} threads, PyTorch {first['torch']}). Labels serve the scores alone.",
+        "Command: `make contest`; records: `results/contest.jsonl`.",
+        "",
+        "![Quality over seconds](figures/contest.png)",
+        "",
+        "## Wins of selfview",
+        "",
+        "Sets on which selfview is better; within one standard error is a tie and counts half.",
+        "",
+        "| | " + " | ".join(rivals) + " |",
+        "|---|" + "---|" * len(rivals),
     ]
-    print(title)
-    for line in [columns, *cells]:
-        print("  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)))
-    print(json.dumps({"benchmark": title, "machine": machine(), "rows": rows}), flush=True)
+    for key, words in MEASURES.items():
+        table = cells(records, key)
+        row = []
+        for rival in rivals:
+            both = [s for s in sets if (s, "selfview") in table and (s, rival) in table]
+            won = sum(points(table[s, "selfview"], table[s, rival]) for s in both)
+            row.append(f"{won:g} of {len(both)}")
+        lines.append(f"| {words} | " + " | ".join(row) + " |")
+    times = cells(records, "seconds")
+    row = []
+    for rival in rivals:
+        both = [s for s in sets if (s, "selfview") in times and (s, rival) in times]
+        ratios = [mean(times[s, "selfview"]) / mean(times[s, rival]) for s in both]
+        row.append(f"{median(ratios):.2g} (at most {max(ratios):.2g})" if ratios else "")
+    lines += ["| seconds, ours over theirs: median | " + " | ".join(row) + " |", ""]
+    for key, words in {**MEASURES, "acc": "k-means accuracy", "ari": "k-means ARI"}.items():
+        lines += table_of(records, key, f"{words}, percent", sets, methods, best=max)
+    lines += table_of(records, "seconds", "Seconds of a fit, warm", sets, methods, best=min)
+    lines += table_of(
+        records, "cold", "Seconds from a fresh process, below 2,000 rows", sets, methods, best=min
+    )
+    lines += table_of(records, "new_rows", "Seconds for new rows", sets, methods, best=min)
+    return "\n".join(lines).rstrip() + "\n"
 
 
-def _cell(value: Any) -> str:
-    return format(value, ".3g") if isinstance(value, float) else str(value)
+def table_of(
+    records: list[dict[str, Any]], key: str, title: str, sets: list[str], methods: list[str],
+    best: Callable[..., float],
+) -> list[str]:  # fmt: skip
+    found = cells(records, key)
+    lines = ["", f"## {title[0].upper()}{title[1:]}", ""]
+    lines += ["| | " + " | ".join(methods) + " |", "|---|" + "---|" * len(methods)]
+    for name in sets:
+        row = {m: mean(found[name, m]) for m in methods if (name, m) in found}
+        if not row:
+            continue
+        top = f"{best(row.values()):.1f}"
+        texts = (f"{row[m]:.1f}" if m in row else "" for m in methods)
+        lines.append(
+            f"| {name} | " + " | ".join(f"**{t}**" if t == top else t for t in texts) + " |"
+        )
+    return lines
+
+
+def draw(records: list[dict[str, Any]]) -> None:
+    """Mean rank-free quality over seconds: each method's median seconds and mean scores."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(1, 3, figsize=(10, 3.4), constrained_layout=True)
+    times = cells(records, "seconds")
+    sets = [s for s in SETS if (s, "selfview") in times]
+    for axis, (key, words) in zip(axes, MEASURES.items(), strict=True):
+        table = cells(records, key)
+        for method in METHODS:
+            have = [s for s in sets if (s, method) in table]
+            if len(have) < len(sets):
+                continue  # a mean over other sets would say nothing
+            x = median(mean(times[s, method]) for s in have)
+            y = mean(mean(table[s, method]) for s in have)
+            axis.scatter(x, y, s=60 if method == "selfview" else 30, zorder=3)
+            axis.annotate(method, (x, y), xytext=(5, 4), textcoords="offset points", fontsize=8)
+        axis.set_xscale("log")
+        axis.set_title(f"{words}, mean of {len(sets)} sets", fontsize=9)
+        axis.set_xlabel("seconds of a fit, median", fontsize=8)
+        axis.margins(0.2)
+        axis.grid(alpha=0.3)
+    FIGURE.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(FIGURE, dpi=130)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("run", "show"):
+        command = commands.add_parser(name)
+        command.add_argument("--records", type=Path, default=RECORDS)
+        if name == "run":
+            command.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
+            command.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
+            command.add_argument("--seeds", type=int, default=3)
+    one = commands.add_parser("fit")
+    one.add_argument("set", choices=SETS)
+    one.add_argument("method", choices=METHODS)
+    one.add_argument("seed", type=int)
+    one.add_argument("started", type=float)
+    args = parser.parse_args()
+    if args.command == "fit":
+        print(json.dumps(fit(args.set, args.method, args.seed, args.started), default=float))
+    else:
+        {"run": run, "show": show}[args.command](args)
+
+
+if __name__ == "__main__":
+    main()

@@ -29,7 +29,7 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-import contest
+import timing
 from selfview import SelfView, __version__, evaluate, load_dataset
 from selfview.baselines import PCA
 from selfview.estimator.recipes import RECIPES
@@ -61,7 +61,7 @@ def umap(neighbours: int) -> Callable[[Any, int], Any]:
         try:
             from umap import UMAP
         except ImportError:
-            sys.exit("UMAP is not installed: pip install '.[umap]', or name other --contenders")
+            sys.exit("UMAP is not installed: pip install '.[peers]', or name other --contenders")
         return UMAP(n_components=10, n_neighbors=neighbours, random_state=seed)
 
     return make
@@ -133,7 +133,7 @@ def record(dataset: Any, contender: str, seed: int) -> dict[str, Any]:
         except Exception as error:  # a contender that fails becomes a record that says why
             found = {"error": f"{type(error).__name__}: {error}"}
     about = {"dataset": dataset.name, "rows": len(dataset), "contender": contender, "seed": seed}
-    return {**about, **found, "commit": commit(), "version": __version__, **contest.machine()}
+    return {**about, **found, "commit": commit(), "version": __version__, **timing.machine()}
 
 
 def commit() -> str:

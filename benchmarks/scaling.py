@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 import torch
 
-import contest
+import timing
 from selfview import SelfView
 from step import step_of
 
@@ -88,7 +88,7 @@ def memory(size: Size) -> int:
 
 
 def measure(size: Size, rounds: int) -> dict[str, object]:
-    seconds = contest.medians({"base": step_at(BASE), "this": step_at(size)}, rounds=rounds)
+    seconds = timing.medians({"base": step_at(BASE), "this": step_at(size)}, rounds=rounds)
     return {
         **asdict(size),
         "time a row": seconds["this"] / size.batch / (seconds["base"] / BASE.batch),
@@ -101,7 +101,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=5)
     rounds = parser.parse_args().rounds
-    contest.show("scaling", [measure(size, rounds) for size in SIZES])
+    timing.show("scaling", [measure(size, rounds) for size in SIZES])
 
 
 if __name__ == "__main__":

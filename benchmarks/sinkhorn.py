@@ -15,7 +15,7 @@ import numpy as np
 import ot
 import torch
 
-import contest
+import timing
 from selfview.targets import sinkhorn
 
 SIZES = [(256, 100), (256, 1000), (1024, 300), (4096, 1000), (16384, 3000)]
@@ -49,7 +49,7 @@ def measure(m: int, k: int, rounds: int) -> dict[str, object]:
     }
     if m * k <= 1 << 20:  # slower than the others by far; above this it only costs time
         contenders["POT, log, torch"] = lambda: pot(cost, *even, "sinkhorn_log")
-    seconds = contest.medians(contenders, rounds=rounds)
+    seconds = timing.medians(contenders, rounds=rounds)
     fastest = min((name for name in seconds if name != "ours"), key=seconds.__getitem__)
     plan = torch.as_tensor(np.asarray(pot(cost, *even, "sinkhorn"))) * m
     plan /= plan.sum(dim=1, keepdim=True)
@@ -66,7 +66,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9)
     rounds = parser.parse_args().rounds
-    contest.show("sinkhorn", [measure(m, k, rounds) for m, k in SIZES])
+    timing.show("sinkhorn", [measure(m, k, rounds) for m, k in SIZES])
 
 
 if __name__ == "__main__":

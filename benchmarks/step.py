@@ -18,8 +18,8 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
-import contest
 import plain
+import timing
 from selfview import SelfView
 from selfview.baselines import AutoEncoder
 from selfview.distributed import ALONE
@@ -81,9 +81,9 @@ def measure(name: str, precision: str, rounds: int) -> dict[str, object]:
     for _ in range(3):
         temperature = adapt_temperature(logits, temperature, aim, 10)[1]
     dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
-    seconds = contest.medians(
+    seconds = timing.medians(
         {
-            **contest.products(dtype),
+            **timing.products(dtype),
             "ours": ours,
             "ae": ae,
             "plain": plain.step(peer, x, epsilon=float(network.epsilon), k=K, precision=precision),
@@ -95,11 +95,11 @@ def measure(name: str, precision: str, rounds: int) -> dict[str, object]:
     return {
         "rows": f"{BATCH} x {name}",
         "precision": precision,
-        "of the limit": achieved / contest.rate(seconds),
+        "of the limit": achieved / timing.rate(seconds),
         "over AE": seconds["ours"] / seconds["ae"],
         "plain over ours": seconds["plain"] / seconds["ours"],
         "targets": seconds["targets"] / seconds["ours"],
-        "GFLOP/s limit": contest.rate(seconds) / 1e9,
+        "GFLOP/s limit": timing.rate(seconds) / 1e9,
     }
 
 
@@ -112,7 +112,7 @@ def main() -> None:
     if "bfloat16" in options.precisions and not has_bfloat16("cpu"):
         print("this processor has no bfloat16 arithmetic: float32 only")
         options.precisions.remove("bfloat16")
-    contest.show(
+    timing.show(
         "step",
         [
             measure(shape, precision, options.rounds)

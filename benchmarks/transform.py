@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 
-import contest
+import timing
 from selfview import SelfView
 from selfview.training.loop import TrainingError
 from step import encoder_flops
@@ -72,21 +72,21 @@ def main() -> None:
     X = np.random.default_rng(0).random((options.rows, FEATURES), dtype=np.float32)
     model = SelfView(epochs=1, random_state=0, verbose=0).fit(X[:512])
     row = X[:1]
-    seconds = contest.medians(
-        {**contest.products(torch.float32), "all": lambda: model.transform(X)},
+    seconds = timing.medians(
+        {**timing.products(torch.float32), "all": lambda: model.transform(X)},
         rounds=options.rounds,
         warm=1,
     )
-    latency = contest.medians({"row": lambda: model.transform(row)}, rounds=200, warm=20)["row"]
+    latency = timing.medians({"row": lambda: model.transform(row)}, rounds=200, warm=20)["row"]
     flops = encoder_flops((FEATURES,)) / 256 * options.rows
     figures = {
         "rows": f"{options.rows} x {FEATURES}",
-        "of the limit": flops / seconds["all"] / contest.rate(seconds),
+        "of the limit": flops / seconds["all"] / timing.rate(seconds),
         "one row, ms": 1000 * latency,
         "first step, s": first_step(X[:3000]),
         "import, over torch and scikit-learn": import_ratio(),
     }
-    contest.show("transform", [figures])
+    timing.show("transform", [figures])
 
 
 if __name__ == "__main__":

@@ -257,4 +257,4 @@ def test_without_umap_its_row_says_how_to_get_it(folders, monkeypatch):
     todo = jobs("table2", ["umap"])
     assert run(todo, *folders, budget="smoke").failed == 1
     (record,) = read_shelf(folders[0]).records.values()
-    assert "pip install 'selfview[umap]'" in record.error
+    assert "pip install 'selfview[peers]'" in record.error

@@ -24,7 +24,7 @@ class UMAP:
                 import umap
         except ImportError as error:
             raise MissingDependencyError(
-                "the row of UMAP needs umap-learn: pip install 'selfview[umap]'"
+                "the row of UMAP needs umap-learn: pip install 'selfview[peers]'"
             ) from error
         rows = X.reshape(len(X), -1) if getattr(X, "ndim", 2) > 2 else X
         with warnings.catch_warnings():
