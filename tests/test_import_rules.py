@@ -14,7 +14,7 @@ SOURCE = Path(selfview.__file__).parent
 ORDER = (
     *("errors", "labels", "distributed", "rows", "networks", "saving"),
     *("views", "targets", "losses", "whitening", "health", "training"),
-    *("neighbours", "pairs", "estimator", "method", "baselines"),
+    *("neighbours", "estimator", "pairs", "method", "baselines"),
     *("evaluation", "data", "paper", "report", "cli", "__main__"),
 )
 STRANGERS = {"views", "targets", "losses", "networks", "training"}

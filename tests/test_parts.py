@@ -13,7 +13,7 @@ from selfview.networks.encoders import (
     cnn_encoder,
     mlp_encoder,
 )
-from selfview.networks.forward import autocast_weights, constant
+from selfview.networks.forward import autocast_weights, without_weight_grad
 
 
 class Centred(nn.Module):
@@ -102,7 +102,7 @@ def test_where_weights_are_constants_rows_have_the_same_gradient(kind):
     model = network(kind)
     x = batches(kind, 1)[0].requires_grad_()
     (expected,) = torch.autograd.grad(model(x).square().sum(), x)
-    with constant(model.layers):
+    with without_weight_grad(model.layers):
         learned = [name for name, p in model.named_parameters() if p.requires_grad]
         (found,) = torch.autograd.grad(model(x).square().sum(), x)
     assert learned == (["encoder.linear.weight", "encoder.linear.bias"] if kind == "own" else [])
@@ -117,7 +117,7 @@ def test_weights_are_given_back_also_after_an_error():
         pytest.raises(RuntimeError, match="in between"),
         torch.autocast("cpu", torch.bfloat16),
         converted,
-        constant(model.layers),
+        without_weight_grad(model.layers),
     ):
         raise RuntimeError("in between")
     assert all(a is b for a, b in zip(model.parameters(), before, strict=True))

@@ -1,9 +1,10 @@
 """SelfView: the paper's method as a scikit-learn estimator. `_phases` is its Algorithm 4."""
 
 import math
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -11,32 +12,25 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from selfview import health
-from selfview.distributed import current
 from selfview.errors import InputError
 from selfview.estimator import parameters
-from selfview.estimator.base import Embedder, History, Run
-from selfview.estimator.recipes import RECIPES, SCHEDULES, USUAL_NORM, input_scale
+from selfview.estimator.base import Embedder, History
+from selfview.estimator.plan import Run, projected_rows
+from selfview.estimator.recipes import RECIPES, SCHEDULES, input_scale, settings_of
 from selfview.losses import info_nce, swapped_kl
 from selfview.neighbours import COMPONENTS, Neighbours
 from selfview.networks import encoders
-from selfview.networks.encoders import EncoderHead
-from selfview.networks.forward import apart, autocast_weights
-from selfview.pairs import VIEWS, Pairs
+from selfview.networks.encoders import EncoderHead, ScaledEncoder
+from selfview.networks.forward import autocast_weights, split_views
+from selfview.pairs import VIEWS, two_views
 from selfview.rows.base import Rows
-from selfview.rows.projection import ProjectedRows, Projection, principal_components
 from selfview.rows.stream import Stream
-from selfview.saving.checkpoints import kept
-from selfview.saving.tensor_file import pack_state, unpack_state
 from selfview.targets import adapt_temperature, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training.loop import Phase, Step
-from selfview.whitening import partial_whitening
-
-AXES_ROWS = 20_000  # whose embeddings tell the principal axes
-STREAM_AXES_ROWS = 1000  # the same after each pass over a stream
-STREAM_WARMUP = 5  # steps, for the same in a stream
-WARMUP_SHARE = 1 / 50  # of the epochs of our recipe, for the target entropy to come down
+from selfview.whitening import ROWS, STREAM_ROWS, whiten
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class SelfView(Embedder):
     """Small, discriminative embedding of unlabelled rows, learned without augmentations.
 
@@ -159,117 +153,62 @@ class SelfView(Embedder):
     (1797, 10)
     """
 
-    def __init__(
-        self,
-        n_components: int = 10,
-        *,
-        recipe: str = "selfview",
-        n_prototypes: int = 100,
-        encoder: str | nn.Module = "auto",
-        batch_norm: str = "both",
-        views: str = "adversarial",
-        neighbours: str | int = "auto",
-        contrast: str | float = "auto",
-        adversarial_share: str | float = "auto",
-        width: str | int = "auto",
-        epsilon: str | float = "auto",
-        xi: str | float = "auto",
-        sinkhorn_iterations: int = 10,
-        temperature: str | float = "adaptive",
-        target_entropy: str | float = "auto",
-        warmup: str | float = "auto",
-        epochs: str | int = "auto",
-        batch_size: int = 256,
-        learning_rate: str | float = "auto",
-        schedule: str = "auto",
-        axes: str = "auto",
-        precision: str = "auto",
-        device: str | torch.device = "auto",
-        random_state: Any = None,
-        checkpoint: Any = None,
-        verbose: int = 1,
-    ) -> None:
-        self.n_components = n_components
-        self.recipe = recipe
-        self.n_prototypes = n_prototypes
-        self.encoder = encoder
-        self.batch_norm = batch_norm
-        self.views = views
-        self.neighbours = neighbours
-        self.contrast = contrast
-        self.adversarial_share = adversarial_share
-        self.width = width
-        self.epsilon = epsilon
-        self.xi = xi
-        self.sinkhorn_iterations = sinkhorn_iterations
-        self.temperature = temperature
-        self.target_entropy = target_entropy
-        self.warmup = warmup
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.axes = axes
-        self.precision = precision
-        self.device = device
-        self.random_state = random_state
-        self.checkpoint = checkpoint
-        self.verbose = verbose
+    n_components: int = field(default=10, kw_only=False)
+    recipe: str = "selfview"
+    n_prototypes: int = 100
+    encoder: str | nn.Module = "auto"
+    width: str | int = "auto"
+    batch_norm: str = "both"
+    views: str = "adversarial"
+    adversarial_share: str | float = "auto"
+    neighbours: str | int = "auto"
+    contrast: str | float = "auto"
+    epsilon: str | float = "auto"
+    xi: str | float = "auto"
+    sinkhorn_iterations: int = 10
+    temperature: str | float = "adaptive"
+    target_entropy: str | float = "auto"
+    warmup: str | float = "auto"
+    epochs: str | int = "auto"
+    batch_size: int = 256
+    learning_rate: str | float = "auto"
+    schedule: str = "auto"
+    axes: str = "auto"
+    precision: str = "auto"
+    device: str | torch.device = "auto"
+    random_state: Any = None
+    checkpoint: Any = None
+    verbose: int = 1
 
-    @property
-    def epsilon_(self) -> float:
-        """Length of an adversarial step."""
-        return float(self._fitted_network().epsilon)
-
-    @property
-    def scale_(self) -> float | NDArray[np.float32]:
-        """What rows are divided by."""
-        scale = encoders.scale_of(self._fitted_network().encoder)
-        return scale.cpu().numpy() if scale.ndim else float(scale)
-
-    def predict_proba(self, X: Any) -> Any:
-        """Soft assignment of every row to the prototypes.
-
-        Parameters
-        ----------
-        X : rows as in `fit`
-
-        Returns
-        -------
-        ndarray (n, n_prototypes)
-            Rows sum to 1.
-        """
-        network = self._fitted_network()
-        return self._apply(lambda x: torch.softmax(network(x), dim=1), X, self.n_prototypes)
+    _checks: ClassVar[parameters.Checks] = {
+        **Embedder._checks,
+        "recipe": partial(parameters.one_of, options=list(RECIPES)),
+        "schedule": partial(parameters.one_of, options=["auto", *SCHEDULES]),
+        "axes": partial(parameters.one_of, options=("auto", "principal", "learned")),
+        "batch_norm": partial(parameters.one_of, options=encoders.BATCH_NORM),
+        "views": partial(parameters.one_of, options=list(VIEWS)),
+        "n_prototypes": partial(parameters.integer, at_least=2),
+        "sinkhorn_iterations": partial(parameters.integer, at_least=1),
+        "width": partial(parameters.integer_or, word="auto", at_least=1),
+        "neighbours": partial(parameters.integer_or, word="auto", at_least=0),
+        "adversarial_share": partial(parameters.positive_or, word="auto", at_most=1.0),
+        "contrast": partial(parameters.positive_or, word="auto", or_zero=True),
+        "epsilon": partial(parameters.positive_or, word="auto"),
+        "xi": partial(parameters.positive_or, word="auto"),
+        "temperature": partial(parameters.positive_or, word="adaptive"),
+        "target_entropy": partial(parameters.positive_or, word="auto"),
+        "warmup": partial(parameters.positive_or, word="auto", or_zero=True),
+    }
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        parameters.one_of("recipe", self.recipe, list(RECIPES))
-        parameters.one_of("schedule", self.schedule, ["auto", *SCHEDULES])
-        parameters.one_of("axes", self.axes, ("auto", "principal", "learned"))
-        parameters.integer("n_prototypes", self.n_prototypes, at_least=2)
-        parameters.integer_or("neighbours", self.neighbours, "auto", at_least=0)
-        if self.contrast != 0:
-            parameters.positive_or("contrast", self.contrast, "auto")
-        parameters.one_of("batch_norm", self.batch_norm, encoders.BATCH_NORM)
-        parameters.one_of("views", self.views, list(VIEWS))
-        if self._makes_both_views() and self.neighbours not in ("auto", 0):
+        if len(set(VIEWS[self.views])) > 1 and self.neighbours not in ("auto", 0):
             raise InputError(
                 f"views={self.views!r} makes both views, got neighbours={self.neighbours!r}, which "
                 "asks for a neighbour as the second: set neighbours=0, or name one kind of views"
             )
-        parameters.positive_or("xi", self.xi, "auto")
-        parameters.integer_or("width", self.width, "auto", at_least=1)
-        share = parameters.positive_or("adversarial_share", self.adversarial_share, "auto")
-        if (share or 0) > 1:
-            raise InputError(f"adversarial_share must be at most 1, got {share}")
-        parameters.integer("sinkhorn_iterations", self.sinkhorn_iterations, at_least=1)
-        parameters.positive_or("epsilon", self.epsilon, "auto")
-        parameters.positive_or("temperature", self.temperature, "adaptive")
-        if self.warmup != 0:
-            parameters.positive_or("warmup", self.warmup, "auto")
         highest = math.log(self.n_prototypes)
-        if (parameters.positive_or("target_entropy", self.target_entropy, "auto") or 0) > highest:
+        if self.target_entropy != "auto" and float(self.target_entropy) > highest:
             raise InputError(
                 f"target_entropy must not be above log(n_prototypes) = {highest:.3f}, got "
                 f"{self.target_entropy}"
@@ -277,25 +216,22 @@ class SelfView(Embedder):
 
     def _run(self, rows: Rows, stream: Stream | None = None) -> Run:
         run = super()._run(rows, stream)
-        recipe = RECIPES[self.recipe]
         if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
             run = replace(run, summary=replace(run.summary, spreads=()))
         folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
-        if recipe.components and not stream and self._encoder_for(rows.shape) in ("auto", "mlp"):
-            projected = self._projected(rows, run, folder)
+        components = RECIPES[self.recipe].components
+        perceptron = self._encoder_for(rows.shape) in ("auto", "mlp")
+        if components and perceptron and not stream:
+            projected = projected_rows(rows, run.summary, components, folder)
             run = replace(run, shape=projected.shape, projected=projected)
-        if self._encoder_for(rows.shape) in ("auto", "mlp"):
-            run = replace(
-                run, width=recipe.width(rows.n) if self.width == "auto" else int(self.width)
-            )
-        count = self._neighbour_count(rows)
-        if not count:
+        run = replace(run, settings=settings_of(self, run))
+        if not run.settings.neighbours:
             return run
         among = stream.window if stream else run.projected or rows
         neighbours = Neighbours(
             among,
             lambda index: run.formed(among.pick(index)),
-            count=stream.neighbours(count) if stream else count,
+            count=run.settings.neighbours,
             first=rows.n,
             angle=run.summary.text_like or rows.n_features > COMPONENTS,
             stds=run.summary.spreads,
@@ -304,63 +240,21 @@ class SelfView(Embedder):
         )
         return replace(run, neighbours=neighbours)
 
-    def _projected(self, rows: Rows, run: Run, folder: Path | None) -> ProjectedRows:
-        """The rows in their leading principal components; the same in all processes."""
-        recipe, stds = RECIPES[self.recipe], run.summary.spreads
-        path = None if folder is None else folder / "projection.safetensors"
-        about = {"rows": rows.n, "shape": rows.shape, **asdict(run.summary)}
-
-        def found() -> dict[str, Tensor]:
-            count = recipe.components
-            return principal_components(rows, count, stds=stds, length=USUAL_NORM).tensors()
-
-        data = current().from_leader(lambda: pack_state(kept(path, about, found), {}))
-        tensors, _ = unpack_state(Path("projection"), data or b"")
-        return ProjectedRows(rows, Projection.of_tensors(tensors))
-
-    def _neighbour_count(self, rows: Rows) -> int:
-        """How many nearest rows second views are drawn from."""
-        if self.neighbours != "auto":
-            return int(self.neighbours)
-        in_memory = rows.stored is None or rows.stored.fits
-        if not in_memory or self._makes_both_views():
-            return 0
-        return RECIPES[self.recipe].neighbours
-
-    def _makes_both_views(self) -> bool:
-        """Are the two views of different kinds, so that a neighbour would take one's place?"""
-        first, second = VIEWS[self.views]
-        return first != second
-
     def _network(self, run: Run) -> EncoderHead:
         normed = self.batch_norm in ("both", "encoder")
         name = "mlp" if run.projected else self._encoder_for(run.shape)
-        encoder = encoders.make_encoder(name, run.shape, self.n_components, normed, run.width)
+        width = run.settings.width
+        encoder = encoders.make_encoder(name, run.shape, self.n_components, normed, width)
         dim = self._embedding_dim(encoder, run)
         if not isinstance(self.encoder, nn.Module):  # an own one takes the rows as they are
             scale = 1.0 if run.projected else input_scale(run.summary)
-            encoder = encoders.ScaledEncoder(scale, *encoder.children())
+            encoder = ScaledEncoder(scale, *encoder.children())
         head = encoders.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
         start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
-        return EncoderHead(encoder, head, epsilon=self._epsilon(run), temperature=start)
-
-    def _epsilon(self, run: Run) -> float:
-        """Length of an adversarial perturbation, in the unit of the rows."""
-        if self.epsilon != "auto":
-            return float(self.epsilon)
-        recipe = RECIPES[self.recipe]
-        if run.projected is not None:
-            return recipe.dense_ratio * USUAL_NORM / run.projected.projection.unit
-        return recipe.epsilon(run.summary)
+        return EncoderHead(encoder, head, epsilon=run.settings.epsilon, temperature=start)
 
     def _phases(self, network: EncoderHead, run: Run) -> list[Phase]:
-        k, iterations = self.n_prototypes, self.sinkhorn_iterations
-        final_entropy = (
-            math.log(k) / 2 if self.target_entropy == "auto" else float(self.target_entropy)
-        )
-        contrast = self._contrast(run)
-        unit = 1.0 if run.projected is None else run.projected.projection.unit
-        pairs = Pairs(self.views, self._xi, run.neighbours, unit, self._adversarial_share())
+        k, iterations, settings = self.n_prototypes, self.sinkhorn_iterations, run.settings
 
         def targets(logits: Tensor, step: Step) -> Tensor:
             """Targets of a view, with the temperature that the last view left (Algorithm 2)."""
@@ -368,21 +262,25 @@ class SelfView(Embedder):
             temperature = float(network.temperature)
             if self.temperature != "adaptive":
                 return sinkhorn(logits, temperature, iterations, step.share)
-            aim = scheduled_entropy(final_entropy, k, self._warmed_up(step.epoch, run))
+            done = run.stream.step(step.epoch) if run.stream else step.number
+            progress = done / settings.warmup if settings.warmup else 1.0
+            aim = scheduled_entropy(settings.target_entropy, k, progress)
             q, temperature = adapt_temperature(logits, temperature, aim, iterations, step.share)
             network.temperature.fill_(temperature)
             return q
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
+            """Two views, two targets, the swapped loss of Eq. 6; and InfoNCE of neighbours."""
+            x = two_views(step, network, self.views, settings, run.neighbours)
             with autocast_weights(network.layers, run.device):
-                z, logits = network.both(pairs.of(step, network), parts=2)
-            (z1, z2), (o1, o2) = apart(z, 2), apart(logits, 2)
+                z, logits = network.both(x, parts=2)
+            (z1, z2), (o1, o2) = split_views(z, 2), split_views(logits, 2)
             q1 = targets(o1, step)
             q2 = targets(o2, step)
             predicted = swapped_kl(q1, o1, q2, o2)
             value = predicted
-            if contrast:
-                value = value + contrast * info_nce(z1, z2, step.share)
+            if settings.contrast:
+                value = value + settings.contrast * info_nce(z1, z2, step.share)
             return value, {
                 "loss_over_log_k": predicted.item() / math.log(k),
                 "entropy": float(entropy(q2, step.share)),
@@ -393,59 +291,39 @@ class SelfView(Embedder):
         learned = [p for p in network.parameters() if p.requires_grad]  # an encoder may be frozen
         return [Phase("loss", learned, loss, self._rate(run))]
 
-    def _warmed_up(self, epoch: float, run: Run) -> float:
-        """The share of the warm-up that is done."""
-        if self.warmup == "auto" and run.stream:
-            return run.stream.step(epoch) / STREAM_WARMUP
-        warmup = RECIPES[self.recipe].warmup if self.warmup == "auto" else float(self.warmup)
-        if warmup is None:
-            warmup = run.epochs * WARMUP_SHARE
-        return epoch / warmup if warmup else 1.0
-
-    def _xi(self, network: EncoderHead) -> float:
-        """Length of a random step, in the unit of epsilon."""
-        if self.xi != "auto":
-            return float(self.xi)
-        usual = RECIPES[self.recipe].xi
-        if usual is None:
-            return float(network.epsilon)
-        scale = encoders.scale_of(network.encoder)
-        return usual if scale.ndim else usual * float(scale)
-
-    def _adversarial_share(self) -> float:
-        if self.adversarial_share == "auto":
-            return RECIPES[self.recipe].adversarial_share
-        return float(self.adversarial_share)
-
-    def _contrast(self, run: Run) -> float:
-        if self.contrast != "auto":
-            return float(self.contrast)
-        return RECIPES[self.recipe].contrast if run.neighbours else 0.0
-
-    @torch.no_grad()
     def _finish(self, network: EncoderHead, rows: Rows, run: Run) -> None:
-        axes = RECIPES[self.recipe].axes if self.axes == "auto" else self.axes
-        if not isinstance(network.encoder, encoders.ScaledEncoder):
+        if not isinstance(network.encoder, ScaledEncoder):
             return
-        if axes == "learned":
-            self._fold(network.encoder, run)
-            return
-        most = STREAM_AXES_ROWS if run.stream else AXES_ROWS
-        some = np.sort(np.random.default_rng(run.seed).permutation(rows.n)[:most])
-        parts = np.array_split(some, math.ceil(len(some) / self.batch_size))
-        z = torch.cat([network.encoder.features(run.batch(rows, part)) for part in parts])
-        if z.isfinite().all():  # else the verdict says what is wrong
-            network.encoder.centre, network.encoder.axes = partial_whitening(z.float())
-        self._fold(network.encoder, run)
-
-    @staticmethod
-    def _fold(encoder: encoders.ScaledEncoder, run: Run) -> None:
+        if run.settings.whiten:
+            most = STREAM_ROWS if run.stream else ROWS
+            whiten(network.encoder, partial(run.batch, rows), rows.n, run.seed, most)
         if run.projected is not None:
-            map = run.projected.projection
-            encoder.fold(map.mean, map.scale, map.basis)
+            projection = run.projected.projection
+            network.encoder.fold(projection.mean, projection.scale, projection.basis)
+
+    @property
+    def epsilon_(self) -> float:
+        """Length of an adversarial perturbation."""
+        return float(self._fitted_network().epsilon)
+
+    @property
+    def scale_(self) -> float | NDArray[np.float32]:
+        """What rows are divided by."""
+        scale = encoders.scale_of(self._fitted_network().encoder)
+        return scale.cpu().numpy() if scale.ndim else float(scale)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Soft assignment of every row to the prototypes: (n, n_prototypes), rows sum to 1.
+
+        Parameters
+        ----------
+        X : rows as in `fit`
+        """
+        network = self._fitted_network()
+        return self._apply(lambda x: torch.softmax(network(x), dim=1), X, self.n_prototypes)
 
     def _headline(self, rows: Rows, run: Run, network: EncoderHead) -> str:
-        scaled = ", columns of unlike units scaled by their spread" if run.summary.spreads else ""
+        scaled = ", columns divided by their standard deviations" if run.summary.spreads else ""
         epsilon = f", epsilon {float(network.epsilon):.3g}"
         return super()._headline(rows, run, network) + epsilon + scaled
 
@@ -461,18 +339,14 @@ class SelfView(Embedder):
 
     def _highest_loss(self, rows: Rows, run: Run) -> float:
         uniform = 2 * math.log(self.n_prototypes)
-        return uniform + self._contrast(run) * math.log(min(rows.n, self.batch_size))
+        return uniform + run.settings.contrast * math.log(min(rows.n, self.batch_size))
 
-    def _settings(self, run: Run) -> list[health.Setting]:
-        usual = RECIPES[self.recipe].epsilon(run.summary)
-        given = {
-            "epsilon": (self.epsilon, usual),
-            "xi": (self.xi, RECIPES[self.recipe].xi or usual),
-            "contrast": (self.contrast or "auto", 1.0),
-        }
+    def _suspects(self, run: Run) -> list[health.Setting]:
+        given = {"epsilon": self.epsilon, "xi": self.xi, "contrast": self.contrast or "auto"}
+        usual = asdict(settings_of(type(self)(recipe=self.recipe), run))
         settings = [
-            health.Setting(name, float(value), at)
-            for name, (value, at) in given.items()
+            health.Setting(name, float(value), usual[name])
+            for name, value in given.items()
             if value != "auto"
         ]
-        return super()._settings(run) + settings
+        return super()._suspects(run) + settings

@@ -1,7 +1,17 @@
 """The axes along which an embedding is given: learned ones are as good as any turn of them."""
 
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+ROWS = 20_000  # whose embeddings tell the axes
+STREAM_ROWS = 1000  # the same after each pass over a stream
+BATCH = 256  # rows embedded at a time
 
 EVENED = 0.5  # power by which the spreads of the axes are brought together
 LEAST = (
@@ -40,3 +50,28 @@ def partial_whitening(z: Tensor) -> tuple[Tensor, Tensor]:
     widths = (spreads / spreads[0].clamp_min(torch.finfo(z.dtype).tiny)).clamp_min(LEAST)
     axes = (turn * signs * widths**-EVENED).to(z.dtype)
     return centre.to(z.dtype), axes.contiguous()  # as it will be read: rounding goes by layout
+
+
+@torch.no_grad()
+def whiten(
+    encoder: Any, take: Callable[[NDArray[np.intp]], Tensor], n: int, seed: int, rows: int
+) -> None:
+    """Let `encoder` give embeddings along the axes of `partial_whitening`.
+
+    Parameters
+    ----------
+    encoder : ScaledEncoder
+    take : callable
+        From row numbers to a batch.
+    n : int
+        Number of rows there are.
+    seed : int
+        Decides which rows tell the axes.
+    rows : int
+        How many of them.
+    """
+    some = np.sort(np.random.default_rng(seed).permutation(n)[:rows])
+    parts = np.array_split(some, math.ceil(len(some) / BATCH))
+    z = torch.cat([encoder.features(take(part)) for part in parts])
+    if z.isfinite().all():  # else the verdict says what is wrong
+        encoder.centre, encoder.axes = partial_whitening(z.float())

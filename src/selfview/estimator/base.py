@@ -14,7 +14,7 @@ from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -74,6 +74,16 @@ class Embedder(TransformMixin):
     _health: dict[str, Any] | None
     _recent: Tensor | None  # of a stream, the newest rows
     _last_pass: Run | None  # over a stream
+
+    _checks: ClassVar[parameters.Checks] = {
+        "n_components": partial(parameters.integer, at_least=1),
+        "batch_size": partial(parameters.integer, at_least=2),
+        "learning_rate": partial(parameters.positive_or, word="auto"),
+        "precision": partial(parameters.one_of, options=("auto", "float32", "bfloat16")),
+        "encoder": parameters.encoder,
+        "epochs": partial(parameters.integer_or, word="auto", at_least=1),
+        "verbose": parameters.level,
+    }
 
     def _network(self, run: Run) -> EncodingNetwork:
         """A network whose part `encoder` gives the embedding."""
@@ -411,7 +421,7 @@ class Embedder(TransformMixin):
             n_features=rows.n_features,
             steps=steps_of(history),
             highest_loss=self._highest_loss(rows, run),
-            settings=self._settings(run),
+            settings=self._suspects(run),
         )
         healthy = told.outcome == health.SOUND
         return {**found, "healthy": healthy, "outcome": told.outcome, "verdict": str(told)}
@@ -424,7 +434,7 @@ class Embedder(TransformMixin):
         """The loss of a network that knows nothing: above it, training has diverged."""
         return math.inf
 
-    def _settings(self, run: Run) -> list[health.Setting]:  # noqa: ARG002
+    def _suspects(self, run: Run) -> list[health.Setting]:  # noqa: ARG002
         """Parameters that spoil a fit when they are far from their usual values."""
         rate = RECIPES[self.recipe].learning_rate
         given = rate if self.learning_rate == "auto" else float(self.learning_rate)
@@ -443,14 +453,8 @@ class Embedder(TransformMixin):
         return self.n_components
 
     def check_parameters(self) -> None:
-        parameters.integer("n_components", self.n_components, at_least=1)
-        parameters.integer("batch_size", self.batch_size, at_least=2)
-        parameters.positive_or("learning_rate", self.learning_rate, "auto")
-        parameters.one_of("precision", self.precision, ("auto", "float32", "bfloat16"))
-        if not isinstance(self.encoder, nn.Module):
-            parameters.one_of("encoder", self.encoder, encoders.ENCODERS)
-        parameters.integer_or("epochs", self.epochs, "auto", at_least=1)
+        """Raise InputError if a parameter is not what it may be."""
+        for name, check in self._checks.items():
+            check(name, getattr(self, name))
         if not isinstance(self.checkpoint, str | Path | None):
             raise InputError(f"checkpoint must be a folder or None, got {self.checkpoint!r}")
-        if not isinstance(self.verbose, bool):
-            parameters.integer("verbose", self.verbose, at_least=0)

@@ -1,14 +1,18 @@
 """Checks of parameters: each returns the value, or says what was expected and what came."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
+from torch import nn
 
 from selfview.errors import InputError
+from selfview.networks.encoders import ENCODERS
+
+Checks = Mapping[str, Callable[[str, Any], object]]  # of a class' parameters, by their names
 
 LARGEST = 2**31 - 1  # of an integer: saved models hold no larger sizes
 
@@ -42,13 +46,19 @@ def positive(name: str, value: Any) -> float:
     return float(value)
 
 
-def positive_or(name: str, value: Any, word: str) -> float | None:
+def positive_or(
+    name: str, value: Any, word: str, *, or_zero: bool = False, at_most: float = math.inf
+) -> float | None:
     """None if `value` is the given word, else `value` if it is a finite number above zero."""
     if isinstance(value, str) and value == word:
         return None
+    if or_zero and not isinstance(value, bool) and value == 0:
+        return 0.0
     if isinstance(value, str):
         raise InputError(f"{name} must be {word!r} or a positive number, got {value!r}")
-    return positive(name, value)
+    if positive(name, value) > at_most:
+        raise InputError(f"{name} must be at most {at_most:g}, got {value!r}")
+    return float(value)
 
 
 def one_of(name: str, value: Any, options: Sequence[str]) -> str:
@@ -64,6 +74,16 @@ def share(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
         raise InputError(f"{name} must be between 0 and 1, got {value!r}")
     return float(value)
+
+
+def encoder(name: str, value: Any) -> Any:
+    """`value` if it names an encoder or is a module."""
+    return value if isinstance(value, nn.Module) else one_of(name, value, ENCODERS)
+
+
+def level(name: str, value: Any) -> int:
+    """`value` if it is a boolean or an integer of at least 0."""
+    return int(value) if isinstance(value, bool) else integer(name, value, at_least=0)
 
 
 def seed(name: str, value: Any) -> int:

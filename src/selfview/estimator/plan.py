@@ -1,7 +1,8 @@
 """The plan of one fit: what a method may know when it builds its network and phases."""
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from selfview.distributed import current
 from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.devices import resolve_device, resolve_precision
+from selfview.estimator.recipes import USUAL_NORM, Settings
 from selfview.neighbours import Neighbours
 from selfview.networks import encoders
 from selfview.rows.base import Rows, Summary
-from selfview.rows.projection import ProjectedRows
+from selfview.rows.projection import ProjectedRows, Projection, principal_components
 from selfview.rows.stream import Stream
+from selfview.saving.checkpoints import kept
+from selfview.saving.tensor_file import pack_state, unpack_state
 from selfview.training.loop import n_batches
 
 # Of an "auto" fit: minutes on two cores, of which a step of convolutions takes many times as much
@@ -35,10 +40,13 @@ class Run:
     seed: int
     device: torch.device
     precision: str = "float32"
+    n: int = 0  # rows
+    batches: int = 1  # in an epoch
+    searchable: bool = True  # can neighbours be searched for?
     stream: Stream | None = None  # of which this is a pass
     neighbours: Neighbours | None = None  # from which a second view may be drawn
     projected: ProjectedRows | None = None  # what the network sees, if not the rows themselves
-    width: int = encoders.WIDTH  # of a perceptron's hidden layers
+    settings: Settings = field(default_factory=Settings)  # of SelfView
     started: float = 0.0  # when the fit began, by time.monotonic
 
     def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:
@@ -87,6 +95,9 @@ def plan(
         seed=parameters.seed("random_state", random_state),
         device=place,
         precision=resolve_precision(precision, place),
+        n=rows.n,
+        batches=steps,
+        searchable=rows.stored is None or rows.stored.fits,
         stream=stream,
         started=started,
     )
@@ -101,3 +112,22 @@ def auto_epochs(
     if not isinstance(encoder, nn.Module):
         steps = AUTO_PRODUCTS / (encoders.products(encoder, shape) * n / steps_an_epoch)
     return max(1, round(min(max(steps, fewest), most) / steps_an_epoch))
+
+
+def projected_rows(
+    rows: Rows, summary: Summary, components: int, folder: Path | None
+) -> ProjectedRows:
+    """The rows in their leading principal components; the same in all processes of a fit.
+
+    The components are kept in `folder`, if there is one, for a fit that goes on.
+    """
+    path = None if folder is None else folder / "projection.safetensors"
+    about = {"rows": rows.n, "shape": rows.shape, "components": components, **asdict(summary)}
+
+    def find() -> dict[str, Tensor]:
+        stds = summary.spreads
+        return principal_components(rows, components, stds=stds, length=USUAL_NORM).tensors()
+
+    data = current().from_leader(lambda: pack_state(kept(path, about, find), {}))
+    tensors, _ = unpack_state(Path("projection"), data or b"")
+    return ProjectedRows(rows, Projection.of_tensors(tensors))

@@ -3,11 +3,16 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from selfview.networks.encoders import WIDTH
 from selfview.rows.base import Summary
 from selfview.training.schedules import cosine_rate, dropping_rate
 
 ORDINARY_NORMS = (2.0, 128.0)  # mean norms of rows that are taken as they are: all the paper's are
+MANY_ROWS = 20_000  # from which on hidden layers are twice as wide
+WARMUP_SHARE = 1 / 50  # of the epochs, for the target entropy to fall
+STREAM_WARMUP = 5  # optimiser steps, for the same in a stream
 USUAL_NORM = 16.0  # to which others are brought, near enough
 SCHEDULES: dict[str, Callable[[float, int], Callable[[float], float]]] = {
     "drop": lambda start, _: dropping_rate(start),
@@ -30,14 +35,9 @@ class Recipe:
     images: str  # the encoder for images
     axes: str  # along which the embedding is given
     components: int  # principal components that a perceptron sees; 0 for the rows themselves
+    width: int  # of a perceptron's hidden layers
     adversarial_share: float  # of the steps
     principal_start: bool  # do autoencoders begin with principal components?
-
-    def width(self, n: int) -> int:
-        """Of a perceptron's hidden layers, for `n` rows."""
-        if not self.components:
-            return 1024
-        return 256 if n < 20_000 else 512
 
     def rate(
         self, learning_rate: str | float, schedule: str, epochs: int
@@ -72,6 +72,7 @@ RECIPES = {
         images="cnn",
         axes="learned",
         components=0,
+        width=WIDTH,
         adversarial_share=1.0,
         principal_start=False,
     ),
@@ -90,6 +91,7 @@ RECIPES = {
         images="dense-cnn",
         axes="principal",
         components=256,
+        width=256,
         adversarial_share=0.25,
         principal_start=True,
     ),
@@ -108,3 +110,55 @@ def input_scale(summary: Summary) -> float | tuple[float, ...]:
     if norm == 0 or ORDINARY_NORMS[0] <= norm < ORDINARY_NORMS[1]:
         return 1.0
     return 2.0 ** round(math.log2(norm / USUAL_NORM))
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What SelfView does, with every "auto" decided."""
+
+    width: int = WIDTH  # of a perceptron's hidden layers
+    neighbours: int = 0  # nearest rows that the second view is drawn from
+    contrast: float = 0.0  # weight of InfoNCE
+    adversarial_share: float = 1.0  # of the steps
+    epsilon: float = 1.0  # length of an adversarial perturbation, in the unit of the rows
+    xi: float = 1.0  # length of a random one, in the same unit
+    unit: float = 1.0  # a length of 1 between rows, as the network sees them
+    target_entropy: float = 0.0  # nats
+    warmup: float = 0.0  # optimiser steps in which the target entropy falls to that
+    whiten: bool = False
+
+
+def settings_of(model: Any, plan: Any) -> Settings:
+    """The settings of a fit: what the model was given, and its recipe's values for the rest."""
+    recipe, summary, stream = RECIPES[model.recipe], plan.summary, plan.stream
+    usual = recipe.neighbours if plan.searchable and model.views != "random+adversarial" else 0
+    neighbours = int(_or(model.neighbours, usual))
+    unit, epsilon = 1.0, recipe.epsilon(summary)
+    if plan.projected is not None:
+        unit = plan.projected.projection.unit
+        epsilon = recipe.dense_ratio * USUAL_NORM / unit
+    epsilon = float(_or(model.epsilon, epsilon))
+    xi = epsilon if recipe.xi is None else recipe.xi
+    if recipe.xi is not None and not summary.spreads:
+        xi *= float(input_scale(summary))  # type: ignore[arg-type]
+    warmup: float = STREAM_WARMUP
+    if model.warmup != "auto" or not stream:
+        share = plan.epochs * WARMUP_SHARE if recipe.warmup is None else recipe.warmup
+        warmup = float(_or(model.warmup, share)) * plan.batches
+    width = recipe.width if plan.n < MANY_ROWS else 2 * recipe.width
+    return Settings(
+        width=int(_or(model.width, width)),
+        neighbours=stream.neighbours(neighbours) if stream and neighbours else neighbours,
+        contrast=float(_or(model.contrast, recipe.contrast if neighbours else 0.0)),
+        adversarial_share=float(_or(model.adversarial_share, recipe.adversarial_share)),
+        epsilon=epsilon,
+        xi=float(_or(model.xi, xi)),
+        unit=unit,
+        target_entropy=float(_or(model.target_entropy, math.log(model.n_prototypes) / 2)),
+        warmup=warmup,
+        whiten=_or(model.axes, recipe.axes) == "principal",
+    )
+
+
+def _or(given: Any, auto: Any) -> Any:
+    return auto if isinstance(given, str) and given == "auto" else given

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from selfview.errors import FileFormatError, InputError
 from selfview.estimator.plan import Run
+from selfview.estimator.recipes import Settings
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
 from selfview.rows.base import Rows, Summary
@@ -168,7 +169,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             model_file.epochs(meta["epochs"]),
             model_file.seed(meta["seed"]),
             torch.device("cpu"),
-            width=_width(tensors),
+            settings=Settings(width=_width(tensors)),
         )
         # Without memory: sizes in a hostile description cost nothing until they are believed.
         with torch.device("meta"):

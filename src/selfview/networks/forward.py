@@ -36,14 +36,14 @@ def forward_views(layers: nn.Sequential, x: Tensor, parts: int) -> Tensor:
     return x
 
 
-def apart(x: Tensor, parts: int) -> Sequence[Tensor]:
+def split_views(x: Tensor, parts: int) -> Sequence[Tensor]:
     """The batches whose rows stand in turn in `x`."""
     return x.reshape(-1, parts, *x.shape[1:]).unbind(1)
 
 
 def per_view(function: Callable[[Tensor], Tensor], x: Tensor, parts: int) -> Tensor:
     """`function` of each of the batches whose rows stand in turn in `x`."""
-    return torch.stack([function(part) for part in apart(x, parts)], 1).flatten(0, 1)
+    return torch.stack([function(part) for part in split_views(x, parts)], 1).flatten(0, 1)
 
 
 def batch_norm_per_view(norm: nn.BatchNorm1d, x: Tensor, parts: int) -> Tensor:
@@ -80,7 +80,7 @@ def autocast_weights(layers: Iterable[nn.Module], device: torch.device) -> Itera
         yield
 
 
-def constant(layers: Iterable[nn.Module]) -> AbstractContextManager[None]:
+def without_weight_grad(layers: Iterable[nn.Module]) -> AbstractContextManager[None]:
     """A place where weights are constants: no gradient of theirs is computed, or prepared for."""
     return _exchanged(layers, Tensor.detach)
 
