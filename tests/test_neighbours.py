@@ -7,7 +7,7 @@ import torch
 from sklearn.neighbors import NearestNeighbors
 
 from selfview import neighbours
-from selfview.neighbours import Neighbours, nearest
+from selfview.neighbours import Neighbours, nearest, search_points
 from selfview.rows.conversion import as_rows
 from selfview.training.loop import Step
 
@@ -17,66 +17,73 @@ def truth(X, count, metric="euclidean"):
     return search.kneighbors(return_distance=False)
 
 
+def found_for(X, count, angle=False):
+    return nearest(search_points(as_rows(X), angle=angle), count)
+
+
 def test_small_data_is_searched_exactly(rng):
     X = rng.normal(size=(300, 7)).astype(np.float32)
-    np.testing.assert_array_equal(nearest(as_rows(X), 5, cosine=False), truth(X, 5))
+    np.testing.assert_array_equal(found_for(X, 5), truth(X, 5))
 
 
 def test_a_far_origin_does_not_blur_the_distances(rng):
     X = (rng.normal(size=(200, 3)) + 1000).astype(np.float32)
-    same = nearest(as_rows(X), 5, cosine=False) == truth(X.astype(np.float64), 5)
+    same = found_for(X, 5) == truth(X.astype(np.float64), 5)
     assert same.mean() > 0.99
 
 
 def test_directions_are_compared_where_asked(rng):
-    X = rng.random((200, 6)).astype(np.float32) * rng.uniform(0.1, 10, (200, 1))
-    found = nearest(as_rows(X.astype(np.float32)), 4, cosine=True)
-    np.testing.assert_array_equal(found, truth(X, 4, "cosine"))
+    X = rng.random((200, 6)).astype(np.float32) * rng.uniform(0.1, 10, (200, 1)).astype(np.float32)
+    found = found_for(X, 4, angle=True)  # of rows around their mean
+    assert (found == truth(X - X.mean(0), 4, "cosine")).mean() > 0.99
 
 
 def test_sparse_rows_and_images_are_rows_too(rng):
     X = sp.random(120, 50, density=0.2, format="csr", random_state=rng, dtype=np.float32)
-    np.testing.assert_array_equal(nearest(as_rows(X), 3, cosine=False), truth(X.toarray(), 3))
+    np.testing.assert_array_equal(found_for(X, 3), truth(X.toarray(), 3))
     images = rng.random((50, 1, 4, 4), dtype=np.float32)
-    np.testing.assert_array_equal(
-        nearest(as_rows(images), 3, cosine=False), truth(images.reshape(50, 16), 3)
-    )
+    np.testing.assert_array_equal(found_for(images, 3), truth(images.reshape(50, 16), 3))
 
 
 def test_a_row_is_never_its_own_neighbour_even_among_equals():
     X = np.ones((20, 2), np.float32)
-    found = nearest(as_rows(X), 5, cosine=False)
+    found = found_for(X, 5)
     assert found.shape == (20, 5)
     assert (found != np.arange(20)[:, None]).all()
 
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_fewer_rows_than_neighbours_give_all_others(n):
-    found = nearest(as_rows(np.eye(n, dtype=np.float32)), 10, cosine=False)
+    found = found_for(np.eye(n, dtype=np.float32), 10)
     assert found.shape == (n, n - 1)
     assert (np.sort(found, axis=1) == [sorted(set(range(n)) - {i}) for i in range(n)]).all()
 
 
-def test_above_the_limit_a_sample_in_few_dimensions_still_finds_near_rows(rng, monkeypatch):
+def test_above_the_limit_the_cells_around_a_row_hold_nearly_all_its_neighbours(rng, monkeypatch):
     monkeypatch.setattr(neighbours, "EXACT_ROWS", 500)
-    monkeypatch.setattr(neighbours, "SAMPLE_ROWS", 1000)
     monkeypatch.setattr(neighbours, "BLOCK", 300)
-    centres = rng.normal(size=(20, 100)) * 3
-    y = rng.integers(0, 20, 2000)
-    X = (centres[y] + rng.normal(size=(2000, 100))).astype(np.float32)
-    found = nearest(as_rows(X), 10, cosine=False)
-    assert found.shape == (2000, 10)
-    assert (y[found] == y[:, None]).mean() > 0.99
-    assert len(np.unique(found)) <= 1000
-    assert (found != np.arange(2000)[:, None]).all()
-    np.testing.assert_array_equal(found, nearest(as_rows(X), 10, cosine=False))
+    centres = rng.normal(size=(20, 30)) * 2
+    X = (centres[rng.integers(0, 20, 4000)] + rng.normal(size=(4000, 30))).astype(np.float32)
+    found, exact = found_for(X, 10), truth(X, 10)
+    assert (found != np.arange(4000)[:, None]).all()
+    recall = np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(found, exact, strict=True)])
+    assert recall > 0.9
+    np.testing.assert_array_equal(found, found_for(X, 10))
+
+
+def test_rows_that_are_all_equal_have_neighbours_in_cells_too(monkeypatch):
+    monkeypatch.setattr(neighbours, "EXACT_ROWS", 100)
+    found = found_for(np.ones((300, 4), np.float32), 5)
+    assert found.min() >= 0
+    assert found.max() < 300
+    assert (found != np.arange(300)[:, None]).all()
 
 
 def drawn(X, folder=None, about=None):
     index = np.arange(len(X))
     step = Step(torch.from_numpy(X), 0.0, torch.Generator().manual_seed(0), index)
     rows = as_rows(X)
-    found = Neighbours(rows, rows.take, count=4, cosine=False, about=about, folder=folder)
+    found = Neighbours(rows, rows.take, count=4, angle=False, about=about, folder=folder)
     return found.draw(step)
 
 

@@ -234,7 +234,7 @@ class SelfView(Embedder):
             count=run.settings.neighbours,
             first=rows.n,
             angle=run.summary.text_like or rows.n_features > COMPONENTS,
-            stds=run.summary.spreads,
+            scale=input_scale(run.summary),
             about=asdict(run.summary),
             folder=folder,
         )

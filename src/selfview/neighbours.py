@@ -46,8 +46,8 @@ class Neighbours:
         How many to draw from.
     angle : bool
         Compare directions, not positions.
-    stds : sequence of float, default ()
-        Standard deviations by which columns are divided first; () for not at all.
+    scale : float or sequence of float, default 1.0
+        What rows, or their columns, are divided by first.
     about : mapping, optional
         What tells these rows from others, that JSON can hold.
     folder : Path or None, default None
@@ -65,14 +65,14 @@ class Neighbours:
         *,
         count: int,
         angle: bool,
-        stds: Sequence[float] = (),
+        scale: float | Sequence[float] = 1.0,
         about: Mapping[str, Any] | None = None,
         folder: Path | None = None,
         first: int | None = None,
     ) -> None:
         self.rows, self.take = rows, take
         self.n = rows.n if first is None else first
-        self.count, self.angle, self.stds = min(count, rows.n - 1), angle, stds
+        self.count, self.angle, self.scale = min(count, rows.n - 1), angle, scale
         sizes = {"rows": self.n, "count": self.count, "shape": rows.shape}
         self.about = {"angle": angle, **sizes, **(about or {})}
         self.path = None if folder is None else folder / self.FILE
@@ -97,14 +97,14 @@ class Neighbours:
         return numbers
 
     def _search(self) -> NDArray[np.int32]:
-        points = search_points(self.rows, angle=self.angle, stds=self.stds)
+        points = search_points(self.rows, angle=self.angle, scale=self.scale)
         return nearest(points, self.count, first=self.n)
 
 
-def search_points(rows: Rows, *, angle: bool, stds: Sequence[float] = ()) -> Tensor:
+def search_points(rows: Rows, *, angle: bool, scale: float | Sequence[float] = 1.0) -> Tensor:
     """Points (n, components) in which rows are compared: their leading principal components."""
     if not isinstance(rows, ProjectedRows):
-        rows = ProjectedRows(rows, principal_components(rows, COMPONENTS, stds=stds))
+        rows = ProjectedRows(rows, principal_components(rows, COMPONENTS, scale=scale))
     points = torch.cat([x[:, :COMPONENTS].cpu() for _, x in rows.chunks()])
     return F.normalize(points) if angle else points
 

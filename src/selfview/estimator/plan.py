@@ -14,7 +14,7 @@ from selfview.distributed import current
 from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.devices import resolve_device, resolve_precision
-from selfview.estimator.recipes import USUAL_NORM, Settings
+from selfview.estimator.recipes import USUAL_NORM, Settings, input_scale
 from selfview.neighbours import Neighbours
 from selfview.networks import encoders
 from selfview.rows.base import Rows, Summary
@@ -125,8 +125,8 @@ def projected_rows(
     about = {"rows": rows.n, "shape": rows.shape, "components": components, **asdict(summary)}
 
     def find() -> dict[str, Tensor]:
-        stds = summary.spreads
-        return principal_components(rows, components, stds=stds, length=USUAL_NORM).tensors()
+        scale = input_scale(summary)
+        return principal_components(rows, components, scale=scale, length=USUAL_NORM).tensors()
 
     data = current().from_leader(lambda: pack_state(kept(path, about, find), {}))
     tensors, _ = unpack_state(Path("projection"), data or b"")

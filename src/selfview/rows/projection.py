@@ -1,16 +1,20 @@
 """Rows in their leading principal components: fewer columns for a network, the same distances."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from selfview.rows.base import Index, Rows
 
 SAMPLE_ROWS = 20_000  # whose principal components are taken
 SAMPLE_ENTRIES = 1 << 25  # of them, at most: 128 MiB of float32
+SMALL_SIDE = 1100  # of a Gram matrix whose eigenvectors are computed whole
+OVERSAMPLING, POWER_ITERATIONS = 10, 2  # of the random subspace
 CACHED_ENTRIES = 1 << 26  # of projected rows that are kept in memory: 256 MiB
 
 
@@ -25,7 +29,7 @@ class Projection:
     mean: Tensor  # (n_features,)
     scale: Tensor  # a number, or (n_features,): the columns' standard deviations
     basis: Tensor  # (n_features, d)
-    unit: float  # length of the basis' columns: a distance of 1 between rows becomes this
+    unit: float  # what a distance of 1 between rows becomes (1 standard deviation, if divided so)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Rows (batch, *shape) in the components: (batch, d)."""
@@ -45,7 +49,7 @@ class Projection:
 
 
 def principal_components(
-    rows: Rows, count: int, *, stds: Sequence[float] = (), length: float = 1.0
+    rows: Rows, count: int, *, scale: float | Sequence[float] = 1.0, length: float = 1.0
 ) -> Projection:
     """The projection of `rows` to their leading principal components.
 
@@ -54,8 +58,8 @@ def principal_components(
     rows : Rows
     count : int
         How many; fewer if rows or columns are fewer.
-    stds : sequence of float, default ()
-        Standard deviations by which columns are divided first; () for not at all.
+    scale : float or sequence of float, default 1.0
+        What rows, or their columns, are divided by first.
     length : float, default 1.0
         Root mean square length that projected rows are brought to.
 
@@ -66,19 +70,44 @@ def principal_components(
     >>> principal_components(as_rows(x), 1, length=2.0)(x).abs().round(decimals=2).T.tolist()
     [[2.83, 2.83, 0.0, 0.0]]
     """
-    from sklearn.decomposition import PCA  # takes a while, and not every fit needs it
-
     most = min(SAMPLE_ROWS, max(2 * count, SAMPLE_ENTRIES // rows.n_features))
     some = np.sort(np.random.default_rng(0).permutation(rows.n)[:most])
-    scale = torch.tensor(stds or 1.0, dtype=torch.float32)
-    x = rows.pick(some).flatten(1).cpu() / scale
+    divisor = torch.tensor(scale, dtype=torch.float32)
+    x = rows.pick(some).flatten(1).cpu() / divisor
     mean = x.mean(0)
-    count = min(count, rows.n_features, len(x))
-    pca = PCA(count, random_state=0).fit((x - mean).numpy())
-    size = float(np.sqrt(pca.explained_variance_.sum(dtype=np.float64)))
+    basis, variances = _leading(x - mean, min(count, rows.n_features, len(x)))
+    size = math.sqrt(float(variances.sum()))
     unit = length / size if size > 0 else 1.0
-    basis = torch.from_numpy(np.ascontiguousarray(pca.components_.T, dtype=np.float32)) * unit
-    return Projection(mean * scale, scale, basis, unit)
+    basis = (basis * unit).contiguous()
+    return Projection(
+        mean * divisor, divisor, basis, unit if divisor.ndim else unit / float(divisor)
+    )
+
+
+def _leading(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """Leading principal axes (n_features, count) of centred rows, and the variances along them."""
+    n, n_features = x.shape
+    if n_features <= max(SMALL_SIDE, 2 * count):
+        values, axes = _eigen(x.T @ x, count)
+    elif n <= SMALL_SIDE:
+        values, sides = _eigen(x @ x.T, count)
+        axes = F.normalize(x.T @ sides, dim=0)
+    else:  # a random subspace near the leading one (Halko, Martinsson, Tropp, 2011)
+        generator = torch.Generator().manual_seed(0)
+        spanned = x @ torch.randn(n_features, count + OVERSAMPLING, generator=generator)
+        for _ in range(POWER_ITERATIONS):
+            spanned = torch.linalg.qr(x @ (x.T @ spanned)).Q
+        within = spanned.T @ x
+        values, sides = _eigen(within @ within.T, count)
+        axes = F.normalize(within.T @ sides, dim=0)
+    signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()  # so that they are unique
+    return axes * torch.where(signs == 0, 1.0, signs), values / n
+
+
+def _eigen(gram: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The largest eigenvalues, and their eigenvectors as columns."""
+    values, vectors = torch.linalg.eigh(gram.double())
+    return values.flip(0)[:count].clamp_min(0).float(), vectors.flip(1)[:, :count].float()
 
 
 class ProjectedRows(Rows):
