@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from torch import nn
 
 from selfview.networks.encoders import cnn_encoder
-from selfview.training.loop import Phase, TrainingError, adam, all_finite, batches, step_seed, train
+from selfview.training.loop import Phase, TrainingError, all_finite, batches, step_seed, train
+from selfview.training.optimiser import Adam
 
 
 @given(n=st.integers(2, 700), size=st.integers(2, 300), seed=st.integers(0, 9))
@@ -48,7 +49,7 @@ def regression(learning_rate=0.1, broken=False):
 
     phase = Phase("error", list(model.parameters()), loss, lambda epoch: learning_rate)
 
-    optimiser = adam(phase)
+    optimiser = Adam(phase.parameters)
 
     def run(epochs, **kwargs):
         return train(
@@ -103,7 +104,7 @@ def test_the_learning_rate_follows_its_schedule():
     list(
         train(
             [phase],
-            [adam(phase)],
+            [Adam(phase.parameters)],
             lambda index: torch.zeros(len(index), 3),
             8,
             epochs=range(2),
@@ -141,7 +142,7 @@ def test_a_gradient_that_is_not_finite_leaves_the_weights_alone():
     phase = Phase("loss", [weight], lambda step: (weight.sqrt().sum(), {}), lambda epoch: 0.1)
     steps = train(
         [phase],
-        [adam(phase)],
+        [Adam(phase.parameters)],
         lambda index: torch.zeros(len(index), 2),
         8,
         epochs=range(1),
@@ -173,7 +174,7 @@ def test_convolutions_learn_as_with_an_optimiser_that_minds_the_layout(channels)
     phase = Phase("loss", list(ours.parameters()), loss, lambda _: 1e-2)
     figures = train(
         [phase],
-        [adam(phase)],
+        [Adam(phase.parameters)],
         lambda index: x[index],
         16,
         epochs=range(4),

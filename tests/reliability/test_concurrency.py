@@ -16,7 +16,7 @@ from torch import nn
 
 from selfview import SelfView
 from selfview.baselines import PCA, DenoisingAutoEncoder, VariationalAutoEncoder
-from selfview.estimator.seeding import own_weights
+from selfview.training.seeding import own_weights
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 

@@ -36,7 +36,6 @@ from selfview.estimator.forecast import (
 from selfview.estimator.plan import Run as Run
 from selfview.estimator.plan import plan
 from selfview.estimator.recipes import RECIPES
-from selfview.estimator.seeding import own_randomness, own_weights
 from selfview.estimator.transform import TransformMixin
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
@@ -46,9 +45,11 @@ from selfview.rows.stream import Stream
 from selfview.saving import model_file
 from selfview.saving.checkpoints import Checkpoints
 from selfview.training.batch_norm import synchronised
-from selfview.training.loop import Part, Phase, adam, n_batches, train
+from selfview.training.loop import Part, Phase, n_batches, train
+from selfview.training.optimiser import Adam
 from selfview.training.progress import Progress
 from selfview.training.schedules import stream_rate
+from selfview.training.seeding import own_randomness, own_weights
 from selfview.training.state import History as History
 from selfview.training.state import TrainingState, latest_state, loss_of, seed_of, steps_of
 
@@ -203,7 +204,7 @@ class Embedder(TransformMixin):
             return timed_steps(
                 train(
                     phases,
-                    [adam(phase) for phase in phases],
+                    [Adam(phase.parameters) for phase in phases],
                     partial(run.batch, seen),
                     size,  # rows of the trial, so that its epochs are of one step
                     epochs=range(middle, middle + TRIAL_STEPS + 1),

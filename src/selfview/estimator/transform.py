@@ -21,6 +21,7 @@ from selfview.networks.encoders import EncodingNetwork
 from selfview.rows.base import Rows, Summary
 from selfview.rows.conversion import as_rows, expect_shape
 from selfview.saving import model_file
+from selfview.training.optimiser import Adam
 
 TRANSFORM_ROWS = 4096
 LEAST_ROWS = 32  # and a multiple of it
@@ -40,7 +41,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     shape_in_: tuple[int, ...]
     epochs_: int
     seed_: int
-    _optimisers: list[torch.optim.Adam] | None
+    _optimisers: list[Adam] | None
 
     def transform(self, X: Any) -> NDArray[np.float32]:
         """Embed rows; each result depends on its own row alone.

@@ -15,10 +15,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from selfview.distributed import ALONE, WHOLE, Group, Share, laid_out_as
+from selfview.distributed import ALONE, WHOLE, Group, Share
 from selfview.errors import TrainingError as TrainingError
+from selfview.training.optimiser import Adam
 
-BETAS = (0.9, 0.999)
 HIGH_RATE = 0.1  # of Adam: every weight moves by about so much in a step
 
 
@@ -57,11 +57,6 @@ class Part:
 
     steps: int = 0
     sums: Mapping[str, float] = field(default_factory=dict)  # of the epoch's figures so far
-
-
-def adam(phase: Phase) -> torch.optim.Adam:
-    """The paper's optimiser for a phase."""
-    return torch.optim.Adam(phase.parameters, lr=phase.learning_rate(0.0), betas=BETAS, fused=True)
 
 
 def n_batches(n: int, batch_size: int) -> int:
@@ -112,7 +107,7 @@ def autocast(device: torch.device, precision: str) -> AbstractContextManager[obj
 
 def train(
     phases: Sequence[Phase],
-    optimisers: Sequence[torch.optim.Optimizer],
+    optimisers: Sequence[Adam],
     take: Callable[[NDArray[np.intp]], Tensor],
     n: int,
     *,
@@ -192,21 +187,16 @@ def train(
 
 def _descend(
     phase: Phase,
-    optimiser: torch.optim.Optimizer,
+    optimiser: Adam,
     gradients: Sequence[Tensor | None],
     epoch: float,
 ) -> None:
     if not all_finite([g for g in gradients if g is not None]):
         # Before the step: a weight that is not a number would stay one.
         raise not_finite(f"the gradient of the {phase.name} became infinite or NaN", epoch, [phase])
-    for parameter, gradient in zip(phase.parameters, gradients, strict=True):
-        # The fused optimiser pairs entries by their place in memory.
-        parameter.grad = None if gradient is None else laid_out_as(parameter, gradient)
-    for group in optimiser.param_groups:
-        group["lr"] = phase.learning_rate(epoch)
-    optimiser.step()
+    optimiser.step(gradients, phase.learning_rate(epoch))
     for parameter in phase.parameters:
-        parameter.grad = None
+        parameter.grad = None  # where several processes sum up gradients
 
 
 def all_finite(tensors: Sequence[Tensor]) -> bool:

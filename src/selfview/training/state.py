@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from selfview.distributed import Group
@@ -14,9 +13,8 @@ from selfview.errors import FileFormatError
 from selfview.networks.encoders import EncodingNetwork
 from selfview.saving.checkpoints import Checkpoints, State
 from selfview.saving.tensor_file import numbers_of, pack_state, unpack_state
-from selfview.training.loop import Part, Phase, adam, all_finite, not_finite
-
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")  # of Adam, for each weight
+from selfview.training.loop import Part, Phase, all_finite, not_finite
+from selfview.training.optimiser import Adam
 
 History = list[dict[str, float]]
 
@@ -66,13 +64,13 @@ class TrainingState:
         network: EncodingNetwork,
         phases: Sequence[Phase],
         seed: int,
-        optimisers: list[torch.optim.Adam] | None = None,
+        optimisers: list[Adam] | None = None,
         history: Sequence[dict[str, float]] = (),
     ) -> None:
         self.network = network
         self.phases = phases
         self.seed = seed
-        self.optimisers = optimisers or [adam(phase) for phase in phases]
+        self.optimisers = optimisers or [Adam(phase.parameters) for phase in phases]
         self.history: History = list(history)
         self.part = Part()  # of the next epoch
         self._count_from(self.history[-1]["seconds"] if self.history else 0.0)
@@ -106,7 +104,7 @@ class TrainingState:
     def _tensors(self) -> dict[str, Tensor]:
         tensors = {f"network.{name}": t for name, t in self.network.state_dict().items()}
         for i, optimiser in enumerate(self.optimisers):
-            tensors |= optimiser_tensors(optimiser, f"optimiser.{i}")
+            tensors |= optimiser.tensors(f"optimiser.{i}")
         return tensors
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -131,7 +129,7 @@ class TrainingState:
         try:
             self.network.load_state_dict(weights)
             for i, optimiser in enumerate(self.optimisers):
-                load_optimiser(optimiser, state.tensors, f"optimiser.{i}")
+                optimiser.load(state.tensors, f"optimiser.{i}")
             self.history = [numbers_of(row) for row in state.meta["history"]]
             self.part = Part(int(state.meta["steps"]), numbers_of(state.meta["sums"]))
             self._count_from(float(state.meta["seconds"]))
@@ -151,38 +149,3 @@ def loss_of(history: Sequence[Mapping[str, float]]) -> float:
 def steps_of(history: Sequence[Mapping[str, float]]) -> int:
     """Optimiser steps in the epochs that are done."""
     return int(sum(row.get("steps", 0) for row in history))
-
-
-def optimiser_tensors(optimiser: torch.optim.Optimizer, prefix: str) -> dict[str, Tensor]:
-    """The moments of an optimiser as named tensors."""
-    state = optimiser.state_dict()["state"]
-    return {
-        f"{prefix}.{index}.{name}": torch.as_tensor(value)
-        for index, values in state.items()
-        for name, value in values.items()
-    }
-
-
-def load_optimiser(
-    optimiser: torch.optim.Optimizer, tensors: Mapping[str, Tensor], prefix: str
-) -> None:
-    """Put the moments that `optimiser_tensors` named back into an optimiser.
-
-    Raises
-    ------
-    ValueError
-        If moments and weights don't belong together.
-    """
-    weights = [weight for group in optimiser.param_groups for weight in group["params"]]
-    state: dict[int, dict[str, Tensor]] = {}
-    for key, tensor in tensors.items():
-        if key.startswith(f"{prefix}."):
-            index, name = key.removeprefix(f"{prefix}.").split(".", 1)
-            shape = weights[int(index)].shape if 0 <= int(index) < len(weights) else None
-            if name not in MOMENTS or tensor.shape != (() if name == "step" else shape):
-                raise ValueError(f"{key} of shape {tuple(tensor.shape)} belongs to no weight")
-            state.setdefault(int(index), {})[name] = tensor
-    if any(len(moments) < len(MOMENTS) for moments in state.values()):
-        raise ValueError("a weight lacks some of its moments")
-    groups = optimiser.state_dict()["param_groups"]
-    optimiser.load_state_dict({"state": state, "param_groups": groups})

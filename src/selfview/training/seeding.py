@@ -1,8 +1,8 @@
 """torch's global random state, borrowed; and initial weights that don't depend on it.
 
-The global state is one for all threads of a process. What our own code draws therefore comes from
-generators of its own. Only layers that draw by themselves while training, as dropout in an own
-encoder does, take the global state: fits of those in several threads at once disturb one another.
+The global state is one for all threads of a process. What our own code draws while training comes
+from generators of its own. Only layers that draw by themselves, as dropout in an own encoder does,
+take the global state: fits of those in several threads at once disturb one another.
 """
 
 import threading
@@ -11,7 +11,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 _guard = threading.Lock()
 _borrowers = 0
@@ -43,24 +44,30 @@ def own_randomness(seed: int) -> Iterator[None]:
 def own_weights(seed: int) -> Iterator[None]:
     """A place where the seed alone decides the weights of new layers, whatever other threads do.
 
-    They are the ones that torch would draw after `torch.manual_seed(seed)`.
+    They are the ones that torch draws after `torch.manual_seed(seed)`.
     """
     with own_randomness(seed), _Drawing(torch.Generator().manual_seed(seed)):
         yield
 
 
-class _Drawing(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class _Drawing(TorchFunctionMode):
     """In this thread, random numbers for tensors on the processor come from `generator`."""
 
+    DRAWS = (
+        *(Tensor.uniform_, Tensor.normal_),
+        *(nn.init.uniform_, nn.init.normal_, nn.init.kaiming_uniform_),
+    )
+
     def __init__(self, generator: torch.Generator) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.generator = generator
 
-    def __torch_dispatch__(
+    def __torch_function__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         given = dict(kwargs or {})
-        draws = any(argument.name == "generator" for argument in func._schema.arguments)
-        if draws and given.get("generator") is None and args[0].is_cpu:
-            given["generator"] = self.generator
+        if func in self.DRAWS and given.get("generator") is None:
+            tensor = args[0] if args else given["tensor"]
+            if tensor.is_cpu:
+                given["generator"] = self.generator
         return func(*args, **given)
