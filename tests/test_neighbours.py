@@ -18,7 +18,7 @@ def truth(X, count, metric="euclidean"):
 
 
 def found_for(X, count, angle=False):
-    return nearest(search_points(as_rows(X), angle=angle), count)
+    return nearest(search_points(as_rows(X), 50, angle=angle), count)
 
 
 def test_small_data_is_searched_exactly(rng):

@@ -29,17 +29,34 @@ def swapped_kl(q1: Tensor, logits1: Tensor, q2: Tensor, logits2: Tensor) -> Tens
     return kl(q2, logits1) + kl(q1, logits2)
 
 
-def info_nce(z1: Tensor, z2: Tensor, share: Share = WHOLE) -> Tensor:
-    """How badly the two views of a row are told from those of the batch's other rows.
+def info_nce(
+    z1: Tensor, z2: Tensor, share: Share = WHOLE, *, power: float = 1.0, attraction: float = 1.0
+) -> Tensor:
+    """InfoNCE with a Cauchy (Student-t) kernel, as in InfoNC-t-SNE [1]_.
 
-    Cross-entropy of finding a row's other view among all, either way, where embeddings at the
-    distance d are alike by 1 / (1 + d^2). By its heavy tail, unlike rows may be anywhere far away
-    [1]_.
+    With the similarity ``s(a, b) = (1 + |a - b|^2) ** -power`` of embeddings, and the two views
+    ``a_i`` and ``b_i`` of row i, it is the mean over rows and both directions of::
+
+        log(sum_j s(a_i, b_j)) - attraction * log(s(a_i, b_i))
+
+    Its heavy tail lets unlike rows lie anywhere far away.
+
+    Parameters
+    ----------
+    z1, z2 : Tensor (batch, dim)
+        Embeddings of the two views.
+    share : Share, default all of the batch
+        Which rows of the batch these are, if several processes hold it.
+    power : float, default 1.0
+        Of the kernel: an inverse temperature.
+    attraction : float, default 1.0
+        Weight of the views' own similarity; above 1 clusters become tighter.
 
     References
     ----------
-    .. [1] Böhm, Berens, Kobak, "Unsupervised visualization of image datasets using contrastive
-       learning", ICLR 2023; van der Maaten, Hinton, "Visualizing data using t-SNE", JMLR 9, 2008.
+    .. [1] Damrich, Böhm, Hamprecht, Kobak, "From t-SNE to UMAP with contrastive learning", ICLR
+       2023; Böhm, Berens, Kobak, "Unsupervised visualization of image datasets using contrastive
+       learning", ICLR 2023.
 
     Examples
     --------
@@ -55,10 +72,13 @@ def info_nce(z1: Tensor, z2: Tensor, share: Share = WHOLE) -> Tensor:
         z1, z2 = z1 - centre, z2 - centre
         all1, all2 = share.gather(z1), share.gather(z2)
         own = torch.arange(len(all1), device=z1.device)[share.rows]
-        there, back = _likeness(z1, all2), _likeness(z2, all1)
-        return (F.cross_entropy(there, own) + F.cross_entropy(back, own)) / 2
+        there, back = power * _log_kernel(z1, all2), power * _log_kernel(z2, all1)
+        loss = (F.cross_entropy(there, own) + F.cross_entropy(back, own)) / 2
+        if attraction == 1:
+            return loss
+        return loss - (attraction - 1) * there[torch.arange(len(z1)), own].mean()
 
 
-def _likeness(a: Tensor, b: Tensor) -> Tensor:
+def _log_kernel(a: Tensor, b: Tensor) -> Tensor:
     squares = a.square().sum(1, keepdim=True) + b.square().sum(1) - 2 * a @ b.T
     return -torch.log1p(squares.clamp_min(0))

@@ -18,7 +18,7 @@ from selfview.estimator.base import Embedder, History
 from selfview.estimator.plan import Run, projected_rows
 from selfview.estimator.recipes import RECIPES, SCHEDULES, input_scale, settings_of
 from selfview.losses import info_nce, swapped_kl
-from selfview.neighbours import COMPONENTS, Neighbours
+from selfview.neighbours import Neighbours
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead, ScaledEncoder
 from selfview.networks.forward import autocast_weights, split_views
@@ -219,11 +219,14 @@ class SelfView(Embedder):
         if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
             run = replace(run, summary=replace(run.summary, spreads=()))
         folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
-        components = RECIPES[self.recipe].components
+        recipe = RECIPES[self.recipe]
+        kind = recipe.text if run.summary.text_like else recipe.dense
         perceptron = self._encoder_for(rows.shape) in ("auto", "mlp")
-        if components and perceptron and not stream:
-            projected = projected_rows(rows, run.summary, components, folder)
+        if kind.components and perceptron and not stream:
+            projected = projected_rows(rows, run.summary, kind, folder)
             run = replace(run, shape=projected.shape, projected=projected)
+            if self.epochs == "auto":
+                run = replace(run, epochs=max(1, round(recipe.steps(rows.n) / run.batches)))
         run = replace(run, settings=settings_of(self, run))
         if not run.settings.neighbours:
             return run
@@ -233,7 +236,8 @@ class SelfView(Embedder):
             lambda index: run.formed(among.pick(index)),
             count=run.settings.neighbours,
             first=rows.n,
-            angle=run.summary.text_like or rows.n_features > COMPONENTS,
+            angle=run.settings.by_angle,
+            components=run.settings.search_components,
             scale=input_scale(run.summary),
             about=asdict(run.summary),
             folder=folder,
@@ -280,7 +284,9 @@ class SelfView(Embedder):
             predicted = swapped_kl(q1, o1, q2, o2)
             value = predicted
             if settings.contrast:
-                value = value + settings.contrast * info_nce(z1, z2, step.share)
+                pull = 1 + (settings.attraction - 1) * max(0.0, 2 * step.epoch / run.epochs - 1)
+                given = dict(power=settings.power, attraction=pull)
+                value = value + settings.contrast * info_nce(z1, z2, step.share, **given)
             return value, {
                 "loss_over_log_k": predicted.item() / math.log(k),
                 "entropy": float(entropy(q2, step.share)),

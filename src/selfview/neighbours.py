@@ -1,7 +1,7 @@
 """Nearest rows, found without labels: the pairs that two views may be taken from.
 
-Rows are compared in their 50 leading principal components, by angle where they have more columns
-than that: noise in many columns hides which rows are near. The search is exact up to `EXACT_ROWS`
+Rows are compared in their leading principal components: noise in many columns hides which rows are
+near. The search is exact up to `EXACT_ROWS`
 rows. Above, rows are sorted into about sqrt(n) cells, and looked for in the cells around their own
 (an inverted file, as in Faiss).
 """
@@ -44,6 +44,8 @@ class Neighbours:
         From row numbers to rows as a network takes them.
     count : int
         How many to draw from.
+    components : int, default 50
+        Principal components in which rows are compared.
     angle : bool
         Compare directions, not positions.
     scale : float or sequence of float, default 1.0
@@ -65,6 +67,7 @@ class Neighbours:
         *,
         count: int,
         angle: bool,
+        components: int = COMPONENTS,
         scale: float | Sequence[float] = 1.0,
         about: Mapping[str, Any] | None = None,
         folder: Path | None = None,
@@ -73,7 +76,8 @@ class Neighbours:
         self.rows, self.take = rows, take
         self.n = rows.n if first is None else first
         self.count, self.angle, self.scale = min(count, rows.n - 1), angle, scale
-        sizes = {"rows": self.n, "count": self.count, "shape": rows.shape}
+        self.components = components
+        sizes = {"components": components, "rows": self.n, "count": self.count, "shape": rows.shape}
         self.about = {"angle": angle, **sizes, **(about or {})}
         self.path = None if folder is None else folder / self.FILE
 
@@ -97,15 +101,17 @@ class Neighbours:
         return numbers
 
     def _search(self) -> NDArray[np.int32]:
-        points = search_points(self.rows, angle=self.angle, scale=self.scale)
+        points = search_points(self.rows, self.components, angle=self.angle, scale=self.scale)
         return nearest(points, self.count, first=self.n)
 
 
-def search_points(rows: Rows, *, angle: bool, scale: float | Sequence[float] = 1.0) -> Tensor:
+def search_points(
+    rows: Rows, components: int, *, angle: bool, scale: float | Sequence[float] = 1.0
+) -> Tensor:
     """Points (n, components) in which rows are compared: their leading principal components."""
     if not isinstance(rows, ProjectedRows):
-        rows = ProjectedRows(rows, principal_components(rows, COMPONENTS, scale=scale))
-    points = torch.cat([x[:, :COMPONENTS].cpu() for _, x in rows.chunks()])
+        rows = ProjectedRows(rows, principal_components(rows, components, scale=scale))
+    points = rows.components(components)
     return F.normalize(points) if angle else points
 
 

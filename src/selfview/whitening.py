@@ -13,7 +13,7 @@ ROWS = 20_000  # whose embeddings tell the axes
 STREAM_ROWS = 1000  # the same after each pass over a stream
 BATCH = 256  # rows embedded at a time
 
-EVENED = 0.5  # power by which the spreads of the axes are brought together
+POWER = 0.25  # of the whitening: 0 turns the axes only, 1 gives all the same standard deviation
 LEAST = (
     1e-3  # of the largest spread, below which an axis is taken for noise and not widened further
 )
@@ -22,9 +22,10 @@ LEAST = (
 def partial_whitening(z: Tensor) -> tuple[Tensor, Tensor]:
     """The mean of embeddings, and the axes along which they are uncorrelated.
 
-    Axes are sorted by spread, the first keeps its own, and each of the others gets the geometric
-    mean of its own and the first one's: a distance is not a matter of two or three axes alone. The
-    largest entry of each is positive, so that the same embedding has the same axes.
+    Axes are the principal ones, sorted by standard deviation. Each is divided by its standard
+    deviation, relative to the first one's, to the power 0.25: a distance is not a matter of two or
+    three axes alone. The largest entry of each is positive, so that the same embedding has the same
+    axes.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ def partial_whitening(z: Tensor) -> tuple[Tensor, Tensor]:
     >>> z = torch.tensor([[3.0, 3.0], [-3.0, -3.0], [1.0, -1.0], [-1.0, 1.0]])
     >>> centre, axes = partial_whitening(z)
     >>> torch.linalg.vector_norm((z - centre) @ axes, dim=0)
-    tensor([6.0000, 3.4641])
+    tensor([6.0000, 2.6321])
     """
     exact = z.double()
     centre = exact.mean(0)
@@ -48,7 +49,7 @@ def partial_whitening(z: Tensor) -> tuple[Tensor, Tensor]:
     spreads, turn = variances.clamp_min(0).sqrt().flip(0), turn.flip(1)  # the largest first
     signs = turn.gather(0, turn.abs().argmax(0, keepdim=True)).sign()
     widths = (spreads / spreads[0].clamp_min(torch.finfo(z.dtype).tiny)).clamp_min(LEAST)
-    axes = (turn * signs * widths**-EVENED).to(z.dtype)
+    axes = (turn * signs * widths**-POWER).to(z.dtype)
     return centre.to(z.dtype), axes.contiguous()  # as it will be read: rounding goes by layout
 
 

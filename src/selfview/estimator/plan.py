@@ -14,7 +14,7 @@ from selfview.distributed import current
 from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.devices import resolve_device, resolve_precision
-from selfview.estimator.recipes import USUAL_NORM, Settings, input_scale
+from selfview.estimator.recipes import USUAL_NORM, Kind, Settings, input_scale
 from selfview.neighbours import Neighbours
 from selfview.networks import encoders
 from selfview.rows.base import Rows, Summary
@@ -41,6 +41,7 @@ class Run:
     device: torch.device
     precision: str = "float32"
     n: int = 0  # rows
+    n_features: int = 0  # of a row
     batches: int = 1  # in an epoch
     searchable: bool = True  # can neighbours be searched for?
     stream: Stream | None = None  # of which this is a pass
@@ -96,6 +97,7 @@ def plan(
         device=place,
         precision=resolve_precision(precision, place),
         n=rows.n,
+        n_features=rows.n_features,
         batches=steps,
         searchable=rows.stored is None or rows.stored.fits,
         stream=stream,
@@ -114,19 +116,18 @@ def auto_epochs(
     return max(1, round(min(max(steps, fewest), most) / steps_an_epoch))
 
 
-def projected_rows(
-    rows: Rows, summary: Summary, components: int, folder: Path | None
-) -> ProjectedRows:
+def projected_rows(rows: Rows, summary: Summary, kind: Kind, folder: Path | None) -> ProjectedRows:
     """The rows in their leading principal components; the same in all processes of a fit.
 
     The components are kept in `folder`, if there is one, for a fit that goes on.
     """
     path = None if folder is None else folder / "projection.safetensors"
-    about = {"rows": rows.n, "shape": rows.shape, "components": components, **asdict(summary)}
+    about = {"rows": rows.n, "shape": rows.shape, **asdict(kind), **asdict(summary)}
 
     def find() -> dict[str, Tensor]:
         scale = input_scale(summary)
-        return principal_components(rows, components, scale=scale, length=USUAL_NORM).tensors()
+        given = dict(whitening=kind.whitening, length=USUAL_NORM)
+        return principal_components(rows, kind.components, scale=scale, **given).tensors()
 
     data = current().from_leader(lambda: pack_state(kept(path, about, find), {}))
     tensors, _ = unpack_state(Path("projection"), data or b"")

@@ -10,7 +10,11 @@ from selfview.rows.base import Summary
 from selfview.training.schedules import cosine_rate, dropping_rate
 
 ORDINARY_NORMS = (2.0, 128.0)  # mean norms of rows that are taken as they are: all the paper's are
-MANY_ROWS = 20_000  # from which on hidden layers are twice as wide
+COMPONENTS = 50  # in which neighbours are searched for
+MANY_COLUMNS = 100  # from which on rows are compared by their angle
+MANY_ROWS = 20_000
+WIDTHS = ((1000, 128), (MANY_ROWS, 256), (math.inf, 512))  # for fewer rows than so many
+STEPS = (150, 500, 2000)  # of few rows at least, of more at most, of many
 WARMUP_SHARE = 1 / 50  # of the epochs, for the target entropy to fall
 STREAM_WARMUP = 5  # optimiser steps, for the same in a stream
 USUAL_NORM = 16.0  # to which others are brought, near enough
@@ -21,23 +25,44 @@ SCHEDULES: dict[str, Callable[[float, int], Callable[[float], float]]] = {
 
 
 @dataclass(frozen=True)
+class Kind:
+    """Values that hang on the kind of rows: dense ones, or tf-idf-like."""
+
+    components: int = 0  # principal components that a perceptron sees; 0 for the rows themselves
+    whitening: float = 0.0  # of those components, as a power
+    neighbours: int = 0  # nearest rows that the second view is drawn from; 0 for a perturbation
+    search_components: int = COMPONENTS  # in which they are compared
+    power: float = 1.0  # of InfoNCE's kernel
+    attraction: float = 1.0  # of its views, at the end
+
+
+@dataclass(frozen=True)
 class Recipe:
     """A set of values that belong together."""
 
     learning_rate: float
     schedule: str  # of the learning rate
     warmup: float | None  # epochs until the target entropy is reached; None is a fiftieth of all
-    neighbours: int  # nearest rows that the second view is drawn from; 0 for a step like the first
+    dense: "Kind"  # of rows
+    text: "Kind"  # of rows
     dense_ratio: float  # epsilon over the mean row norm
     text_ratio: float  # the same for tf-idf-like rows
     xi: float | None  # length of the probe, for rows of ordinary norms; None is epsilon
     contrast: float  # weight of telling neighbours from other rows
     images: str  # the encoder for images
     axes: str  # along which the embedding is given
-    components: int  # principal components that a perceptron sees; 0 for the rows themselves
-    width: int  # of a perceptron's hidden layers
     adversarial_share: float  # of the steps
     principal_start: bool  # do autoencoders begin with principal components?
+
+    def width(self, n: int) -> int:
+        """Width of a perceptron's hidden layers for `n` rows: few rows fill no wide ones."""
+        if not self.dense.components:
+            return WIDTH
+        return next(width for most, width in WIDTHS if n < most)
+
+    def steps(self, n: int) -> int:
+        """Optimiser steps of an "auto" fit of a perceptron on principal components."""
+        return min(STEPS[0] + n // 4, STEPS[1]) if n < MANY_ROWS else STEPS[2]
 
     def rate(
         self, learning_rate: str | float, schedule: str, epochs: int
@@ -64,15 +89,14 @@ RECIPES = {
         learning_rate=5e-4,
         schedule="drop",
         warmup=100,
-        neighbours=0,
+        dense=Kind(),
+        text=Kind(),
         dense_ratio=1 / 5,
         text_ratio=20 / math.sqrt(2000),
         xi=10.0,
         contrast=0.0,
         images="cnn",
         axes="learned",
-        components=0,
-        width=WIDTH,
         adversarial_share=1.0,
         principal_start=False,
     ),
@@ -83,15 +107,15 @@ RECIPES = {
         learning_rate=2e-3,
         schedule="cosine",
         warmup=None,
-        neighbours=10,
+        # Dense rows: most of what tells them apart lies in few components. Tf-idf rows: it doesn't.
+        dense=Kind(components=100, whitening=0.5, neighbours=10, power=1.5, attraction=2.5),
+        text=Kind(components=400, neighbours=15, search_components=400, power=2.0),
         dense_ratio=1 / 10,
         text_ratio=1 / 10,
         xi=None,
         contrast=1.0,
         images="dense-cnn",
         axes="principal",
-        components=256,
-        width=256,
         adversarial_share=0.25,
         principal_start=True,
     ),
@@ -118,7 +142,11 @@ class Settings:
 
     width: int = WIDTH  # of a perceptron's hidden layers
     neighbours: int = 0  # nearest rows that the second view is drawn from
+    by_angle: bool = False  # how they are compared
+    search_components: int = COMPONENTS  # in which they are
     contrast: float = 0.0  # weight of InfoNCE
+    power: float = 1.0  # of its kernel
+    attraction: float = 1.0  # at its end
     adversarial_share: float = 1.0  # of the steps
     epsilon: float = 1.0  # length of an adversarial perturbation, in the unit of the rows
     xi: float = 1.0  # length of a random one, in the same unit
@@ -131,7 +159,8 @@ class Settings:
 def settings_of(model: Any, plan: Any) -> Settings:
     """The settings of a fit: what the model was given, and its recipe's values for the rest."""
     recipe, summary, stream = RECIPES[model.recipe], plan.summary, plan.stream
-    usual = recipe.neighbours if plan.searchable and model.views != "random+adversarial" else 0
+    rows = recipe.text if summary.text_like else recipe.dense
+    usual = rows.neighbours if plan.searchable and model.views != "random+adversarial" else 0
     neighbours = int(_or(model.neighbours, usual))
     unit, epsilon = 1.0, recipe.epsilon(summary)
     if plan.projected is not None:
@@ -143,14 +172,19 @@ def settings_of(model: Any, plan: Any) -> Settings:
         xi *= float(input_scale(summary))  # type: ignore[arg-type]
     warmup: float = STREAM_WARMUP
     if model.warmup != "auto" or not stream:
-        share = plan.epochs * WARMUP_SHARE if recipe.warmup is None else recipe.warmup
-        warmup = float(_or(model.warmup, share)) * plan.batches
-    width = recipe.width if plan.n < MANY_ROWS else 2 * recipe.width
+        epochs = plan.epochs * WARMUP_SHARE if recipe.warmup is None else recipe.warmup
+        warmup = float(_or(model.warmup, epochs)) * plan.batches
     return Settings(
-        width=int(_or(model.width, width)),
+        width=int(_or(model.width, recipe.width(plan.n))),
         neighbours=stream.neighbours(neighbours) if stream and neighbours else neighbours,
+        by_angle=summary.text_like or plan.n_features > MANY_COLUMNS,
+        search_components=rows.search_components,
         contrast=float(_or(model.contrast, recipe.contrast if neighbours else 0.0)),
-        adversarial_share=float(_or(model.adversarial_share, recipe.adversarial_share)),
+        power=rows.power,
+        attraction=rows.attraction,
+        adversarial_share=float(
+            _or(model.adversarial_share, recipe.adversarial_share if neighbours else 1.0)
+        ),
         epsilon=epsilon,
         xi=float(_or(model.xi, xi)),
         unit=unit,

@@ -15,20 +15,18 @@ SAMPLE_ROWS = 20_000  # whose principal components are taken
 SAMPLE_ENTRIES = 1 << 25  # of them, at most: 128 MiB of float32
 SMALL_SIDE = 1100  # of a Gram matrix whose eigenvectors are computed whole
 OVERSAMPLING, POWER_ITERATIONS = 10, 2  # of the random subspace
+LEAST_VARIANCE = 1e-9  # of the largest: components of less are rounding
 CACHED_ENTRIES = 1 << 26  # of projected rows that are kept in memory: 256 MiB
 
 
 @dataclass(frozen=True)
 class Projection:
-    """The affine map ``((x - mean) / scale) @ basis`` from flat rows to principal components.
-
-    The columns of the basis are orthogonal, and all of one length: distances between rows keep
-    their proportions.
-    """
+    """The affine map ``((x - mean) / scale) @ basis`` from flat rows to principal components."""
 
     mean: Tensor  # (n_features,)
     scale: Tensor  # a number, or (n_features,): the columns' standard deviations
-    basis: Tensor  # (n_features, d)
+    basis: Tensor  # (n_features, d), orthogonal columns
+    weights: Tensor  # (d,): their lengths
     unit: float  # what a distance of 1 between rows becomes (1 standard deviation, if divided so)
 
     def __call__(self, x: Tensor) -> Tensor:
@@ -39,17 +37,23 @@ class Projection:
     def tensors(self) -> dict[str, Tensor]:
         """The map as named tensors, for a file."""
         unit = torch.tensor(self.unit, dtype=torch.float64)
-        return {"mean": self.mean, "scale": self.scale, "basis": self.basis, "unit": unit}
+        named = {name: getattr(self, name) for name in ("mean", "scale", "basis", "weights")}
+        return named | {"unit": unit}
 
     @classmethod
     def of_tensors(cls, tensors: dict[str, Tensor]) -> "Projection":
         """The map that `tensors` made a file of."""
-        named = {name: tensors[name] for name in ("mean", "scale", "basis")}
+        named = {name: tensors[name] for name in ("mean", "scale", "basis", "weights")}
         return cls(**named, unit=float(tensors["unit"]))
 
 
 def principal_components(
-    rows: Rows, count: int, *, scale: float | Sequence[float] = 1.0, length: float = 1.0
+    rows: Rows,
+    count: int,
+    *,
+    scale: float | Sequence[float] = 1.0,
+    whitening: float = 0.0,
+    length: float | None = None,
 ) -> Projection:
     """The projection of `rows` to their leading principal components.
 
@@ -60,8 +64,11 @@ def principal_components(
         How many; fewer if rows or columns are fewer.
     scale : float or sequence of float, default 1.0
         What rows, or their columns, are divided by first.
-    length : float, default 1.0
-        Root mean square length that projected rows are brought to.
+    whitening : float, default 0.0
+        Components are divided by their standard deviations to this power; 0 keeps the distances
+        between rows.
+    length : float or None, default None
+        Root mean square length that projected rows are brought to; None keeps their own.
 
     Examples
     --------
@@ -76,12 +83,14 @@ def principal_components(
     x = rows.pick(some).flatten(1).cpu() / divisor
     mean = x.mean(0)
     basis, variances = _leading(x - mean, min(count, rows.n_features, len(x)))
-    size = math.sqrt(float(variances.sum()))
-    unit = length / size if size > 0 else 1.0
-    basis = (basis * unit).contiguous()
-    return Projection(
-        mean * divisor, divisor, basis, unit if divisor.ndim else unit / float(divisor)
-    )
+    stds = variances.clamp_min(LEAST_VARIANCE * float(variances[0])).sqrt()
+    weights = torch.ones_like(stds) if stds[0] == 0 else (stds / stds[0]) ** -whitening
+    before, size = (math.sqrt(float((variances * w * w).sum())) for w in (stds**0, weights))
+    if length is not None and size > 0:
+        weights, size = weights * (length / size), length
+    unit = size / before if before > 0 else 1.0
+    unit = unit if divisor.ndim else unit / float(divisor)
+    return Projection(mean * divisor, divisor, (basis * weights).contiguous(), weights, unit)
 
 
 def _leading(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
@@ -130,3 +139,8 @@ class ProjectedRows(Rows):
 
     def pick(self, index: Index) -> Tensor:
         return self.projection(self.rows.pick(index)) if self._kept is None else self.take(index)
+
+    def components(self, count: int) -> Tensor:
+        """All rows in the leading components, as they are without weights: (n, count)."""
+        weights = self.projection.weights[:count]
+        return torch.cat([x[:, :count].cpu() / weights for _, x in self.chunks()])
