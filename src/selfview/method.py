@@ -266,7 +266,7 @@ class SelfView(Embedder):
             temperature = float(network.temperature)
             if self.temperature != "adaptive":
                 return sinkhorn(logits, temperature, iterations, step.share)
-            done = run.stream.step(step.epoch) if run.stream else step.number
+            done = run.stream.step(step.epoch) if run.stream else step.epoch * run.batches
             progress = done / settings.warmup if settings.warmup else 1.0
             aim = scheduled_entropy(settings.target_entropy, k, progress)
             q, temperature = adapt_temperature(logits, temperature, aim, iterations, step.share)
@@ -274,25 +274,32 @@ class SelfView(Embedder):
             return q
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
-            """Two views, two targets, the swapped loss of Eq. 6; and InfoNCE of neighbours."""
-            x = two_views(step, network, self.views, settings, run.neighbours)
+            """InfoNCE of neighbours; in every so many steps also the swapped prediction."""
+            predicts = step.index % settings.every == 0
+            views = self.views if predicts else "none"
+            x = two_views(step, network, views, settings, run.neighbours)
             with autocast_weights(network.layers, run.device):
-                z, logits = network.both(x, parts=2)
-            (z1, z2), (o1, o2) = split_views(z, 2), split_views(logits, 2)
-            q1 = targets(o1, step)
-            q2 = targets(o2, step)
-            predicted = swapped_kl(q1, o1, q2, o2)
-            value = predicted
+                z = network.features(x, parts=2)
+                logits = network.logits(z, parts=2) if predicts else None
+            value, metrics = z.new_zeros(()), {}
+            if logits is not None:  # two views, two targets, each predicted from the other (Eq. 6)
+                o1, o2 = split_views(logits, 2)
+                q1 = targets(o1, step)
+                q2 = targets(o2, step)
+                value = swapped_kl(q1, o1, q2, o2)
+                metrics = {
+                    "loss_over_log_k": value.item() / math.log(k),
+                    "entropy": float(entropy(q2, step.share)),
+                    "temperature": float(network.temperature),
+                    "marginal_error": marginal_error(q2, step.share),
+                }
             if settings.contrast:
                 pull = 1 + (settings.attraction - 1) * max(0.0, 2 * step.epoch / run.epochs - 1)
-                given = dict(power=settings.power, attraction=pull)
-                value = value + settings.contrast * info_nce(z1, z2, step.share, **given)
-            return value, {
-                "loss_over_log_k": predicted.item() / math.log(k),
-                "entropy": float(entropy(q2, step.share)),
-                "temperature": float(network.temperature),
-                "marginal_error": marginal_error(q2, step.share),
-            }
+                z1, z2 = split_views(z, 2)
+                nce = info_nce(z1, z2, step.share, power=settings.power, attraction=pull)
+                value = value + settings.contrast * nce
+                metrics["info_nce"] = nce.item()
+            return value, metrics
 
         learned = [p for p in network.parameters() if p.requires_grad]  # an encoder may be frozen
         return [Phase("loss", learned, loss, self._rate(run))]

@@ -1,6 +1,5 @@
 """The two views of every row of a batch: perturbations of it, or the row and a neighbour."""
 
-import math
 from functools import partial
 
 import torch
@@ -39,15 +38,12 @@ def two_views(
         Whose prediction an adversarial view changes most.
     views : one of `VIEWS`
     settings : Settings
-        Lengths of perturbations, and in which steps there are any.
+        Lengths of perturbations.
     neighbours : Neighbours or None
         Where the second view comes from, if there are any.
     """
     x = step.batch
     kinds = VIEWS[views][: 1 if neighbours else 2]
-    share = settings.adversarial_share
-    if math.floor((step.number + 1) * share) == math.floor(step.number * share):
-        kinds = ("none",) * len(kinds)
     found = [x.unsqueeze(1)] * kinds.count("none")
     xi, epsilon = settings.unit * settings.xi, settings.unit * float(network.epsilon)
     scale = scale_of(network.encoder)

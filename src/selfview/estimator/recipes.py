@@ -147,7 +147,7 @@ class Settings:
     contrast: float = 0.0  # weight of InfoNCE
     power: float = 1.0  # of its kernel
     attraction: float = 1.0  # at its end
-    adversarial_share: float = 1.0  # of the steps
+    every: int = 1  # step of an epoch so many: adversarial views, and the swapped prediction
     epsilon: float = 1.0  # length of an adversarial perturbation, in the unit of the rows
     xi: float = 1.0  # length of a random one, in the same unit
     unit: float = 1.0  # a length of 1 between rows, as the network sees them
@@ -174,17 +174,17 @@ def settings_of(model: Any, plan: Any) -> Settings:
     if model.warmup != "auto" or not stream:
         epochs = plan.epochs * WARMUP_SHARE if recipe.warmup is None else recipe.warmup
         warmup = float(_or(model.warmup, epochs)) * plan.batches
+    contrast = float(_or(model.contrast, recipe.contrast if neighbours else 0.0))
+    share = float(_or(model.adversarial_share, recipe.adversarial_share))
     return Settings(
         width=int(_or(model.width, recipe.width(plan.n))),
         neighbours=stream.neighbours(neighbours) if stream and neighbours else neighbours,
         by_angle=summary.text_like or plan.n_features > MANY_COLUMNS,
         search_components=rows.search_components,
-        contrast=float(_or(model.contrast, recipe.contrast if neighbours else 0.0)),
+        contrast=contrast,
         power=rows.power,
         attraction=rows.attraction,
-        adversarial_share=float(
-            _or(model.adversarial_share, recipe.adversarial_share if neighbours else 1.0)
-        ),
+        every=max(1, round(1 / share)) if contrast else 1,
         epsilon=epsilon,
         xi=float(_or(model.xi, xi)),
         unit=unit,

@@ -236,11 +236,18 @@ class EncoderHead(EncodingNetwork):
 
     def both(self, x: Tensor, parts: int = 1) -> tuple[Tensor, Tensor]:
         """What the encoder's layers give, and the logits of it."""
+        z = self.features(x, parts)
+        return z, self.logits(z, parts)
+
+    def logits(self, z: Tensor, parts: int = 1) -> Tensor:
+        """Logits of what the encoder's layers gave."""
+        return forward_views(self.head, z, parts)
+
+    def features(self, x: Tensor, parts: int = 1) -> Tensor:
+        """What the encoder's layers give."""
         if isinstance(self.encoder, ScaledEncoder):
-            z = self.encoder.features(x, parts)
-        else:  # one's own, which may look at a batch as it likes
-            z = per_view(self.encoder, x, parts)
-        return z, forward_views(self.head, z, parts)
+            return self.encoder.features(x, parts)
+        return per_view(self.encoder, x, parts)  # one's own may look at a batch as it likes
 
 
 def frozen_layers(network: nn.Module) -> Iterator[nn.Module]:

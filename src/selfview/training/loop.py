@@ -30,7 +30,7 @@ class Step:
     epoch: float  # epochs done before this step, with fraction
     generator: torch.Generator
     rows: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))  # their numbers
-    number: int = 0  # of the step, counted over all epochs
+    index: int = 0  # of the step in its epoch
     share: Share = WHOLE  # which rows of a batch these are, if several processes hold it
 
 
@@ -56,7 +56,8 @@ class Part:
     """The part of an epoch that is done: a place between two steps, from where training goes on."""
 
     steps: int = 0
-    sums: Mapping[str, float] = field(default_factory=dict)  # of the epoch's figures so far
+    sums: Mapping[str, float] = field(default_factory=dict)  # of the epoch's metrics so far
+    counts: Mapping[str, float] = field(default_factory=dict)  # steps that gave each of them
 
 
 def n_batches(n: int, batch_size: int) -> int:
@@ -149,13 +150,13 @@ def train(
     Yields
     ------
     dict
-        Number of the epoch and of its steps; means over these of the losses and of every figure
-        that they return.
+        Number of the epoch and of its steps; means of the losses and of every metric that they
+        return, over the steps that gave it.
     """
     generator = torch.Generator(device)
     losses = [group.objective(phase.loss, phase.parameters) for phase in phases]
     for epoch in epochs:
-        sums = dict(begun.sums)
+        sums, counts = dict(begun.sums), dict(begun.counts)
         order = batches(n, batch_size, seed, epoch, blocks)
         for i, index in enumerate(order):
             if i < begun.steps:
@@ -166,8 +167,7 @@ def train(
             torch.manual_seed(draw + group.rank)
             share = group.share(len(index))
             own = index[share.rows]
-            number = epoch * len(order) + i
-            step = Step(take(own), epoch + i / len(order), generator, own, number, share)
+            step = Step(take(own), epoch + i / len(order), generator, own, i, share)
             for phase, optimiser, objective in zip(phases, optimisers, losses, strict=True):
                 with autocast(device, precision):
                     loss, figures = objective(step)
@@ -178,11 +178,13 @@ def train(
                 gradients = group.gradients(loss, phase.parameters, share)
                 _descend(phase, optimiser, gradients, step.epoch)
                 for name, value in means.items():
-                    sums[name] = sums.get(name, 0.0) + value / len(order)
+                    sums[name] = sums.get(name, 0.0) + value
+                    counts[name] = counts.get(name, 0) + 1
             if i + 1 < len(order):
-                after_step(Part(i + 1, dict(sums)))
+                after_step(Part(i + 1, dict(sums), dict(counts)))
         begun = Part()
-        yield {"epoch": epoch + 1, "steps": len(order), **sums}
+        means = {name: total / counts[name] for name, total in sums.items()}
+        yield {"epoch": epoch + 1, "steps": len(order), **means}
 
 
 def _descend(

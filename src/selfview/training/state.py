@@ -115,6 +115,7 @@ class TrainingState:
             "history": self.history,
             "steps": self.part.steps,
             "sums": dict(self.part.sums),
+            "counts": dict(self.part.counts),
             "seconds": self.seconds,
         }
         return self._tensors(), meta
@@ -131,7 +132,11 @@ class TrainingState:
             for i, optimiser in enumerate(self.optimisers):
                 optimiser.load(state.tensors, f"optimiser.{i}")
             self.history = [numbers_of(row) for row in state.meta["history"]]
-            self.part = Part(int(state.meta["steps"]), numbers_of(state.meta["sums"]))
+            self.part = Part(
+                int(state.meta["steps"]),
+                numbers_of(state.meta["sums"]),
+                numbers_of(state.meta["counts"]),
+            )
             self._count_from(float(state.meta["seconds"]))
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
             told = " ".join(str(error).split())
