@@ -60,6 +60,14 @@ def test_rows_are_told_apart_as_a_plain_loop_over_pairs_does():
     torch.testing.assert_close(moved.double(), -shares.mean() / 2, atol=1e-3, rtol=0)
 
 
+def test_the_power_of_the_kernel_and_the_attraction_count_as_the_formula_says():
+    z1, z2 = some(k=3, seed=1), some(k=3, seed=2)
+    logs = -3 * torch.log1p(torch.cdist(z1, z2).square())  # the kernel to the power 3
+    repulsion = (logs.logsumexp(0).mean() + logs.logsumexp(1).mean()) / 2
+    expected = repulsion - 2 * logs.diagonal().mean()
+    torch.testing.assert_close(info_nce(z1, z2, power=3.0, attraction=2.0), expected)
+
+
 def test_one_point_for_all_is_worst_and_pairs_far_apart_are_best():
     same = torch.zeros(8, 2)
     assert info_nce(same, same).item() == pytest.approx(torch.tensor(8.0).log().item())

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 from selfview import SelfView, evaluate, health, load_dataset
-from selfview.neighbours import nearest
+from selfview.neighbours import nearest, search_points
 from selfview.rows.conversion import as_rows
 from selfview.rows.stream import WINDOW_BYTES, WINDOW_ROWS, Stream
 from selfview.training.schedules import stream_rate
@@ -84,7 +84,7 @@ def test_neighbours_come_from_earlier_chunks_too():
     rows = np.arange(8.0)[:, None]
     recent = torch.arange(0.1, 8.1)[:, None]
     stream = Stream.pass_over(as_rows(rows), recent, passes=1, steps=1, batches=1)
-    near = nearest(stream.window, 1, cosine=False, first=8)
+    near = nearest(search_points(stream.window, 1, angle=False), 1, first=8)
     assert near.ravel().tolist() == list(range(8, 16))
 
 

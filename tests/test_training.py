@@ -113,7 +113,7 @@ def test_the_learning_rate_follows_its_schedule():
             device=torch.device("cpu"),
         )
     )
-    assert seen[1:] == [0.0, 0.5, 1.0, 1.5]
+    assert seen == [0.0, 0.5, 1.0, 1.5]
 
 
 def test_training_goes_on_from_within_an_epoch_with_the_same_bits_and_figures():

@@ -294,7 +294,9 @@ class SelfView(Embedder):
                     "marginal_error": marginal_error(q2, step.share),
                 }
             if settings.contrast:
-                pull = 1 + (settings.attraction - 1) * max(0.0, 2 * step.epoch / run.epochs - 1)
+                pull = 1 + (settings.attraction - 1) * max(
+                    0.0, 2 * step.epoch / max(run.epochs, 1) - 1
+                )
                 z1, z2 = split_views(z, 2)
                 nce = info_nce(z1, z2, step.share, power=settings.power, attraction=pull)
                 value = value + settings.contrast * nce

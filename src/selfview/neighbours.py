@@ -82,11 +82,14 @@ class Neighbours:
         self.path = None if folder is None else folder / self.FILE
 
     def draw(self, step: Step) -> Tensor:
-        """For every row of the batch, one of its neighbours: (batch, *shape)."""
+        """For every row of the batch, one of its neighbours, nearer ones more often: (batch, *shape).
+
+        Of k neighbours it takes the one of rank ``floor(k * u ** 2)``, u uniform in [0, 1).
+        """
         near = self.numbers[step.rows]  # (batch, count)
         options = dict(generator=step.generator, device=step.generator.device)
         chance = step.share.draw(torch.rand, near.shape[:1], **options).cpu().numpy()
-        chosen = (chance * self.count).astype(np.intp)
+        chosen = (chance**2 * self.count).astype(np.intp)
         return self.take(near[np.arange(len(near)), chosen].astype(np.intp))
 
     @cached_property

@@ -13,8 +13,11 @@ ORDINARY_NORMS = (2.0, 128.0)  # mean norms of rows that are taken as they are: 
 COMPONENTS = 50  # in which neighbours are searched for
 MANY_COLUMNS = 100  # from which on rows are compared by their angle
 MANY_ROWS = 20_000
-WIDTHS = ((1000, 128), (MANY_ROWS, 256), (math.inf, 512))  # for fewer rows than so many
-STEPS = (150, 500, 2000)  # of few rows at least, of more at most, of many
+FEW_ROWS = 1000
+WIDTHS = ((FEW_ROWS, 128), (MANY_ROWS, 256), (math.inf, 512))  # for fewer rows than so many
+# Optimiser steps: `FEW_STEPS` and one for every four rows; `STEPS` up to `STEPS_ROWS` rows, and
+# from there on by the square root of the rows; twice as many for the wider network of many rows.
+FEW_STEPS, STEPS, STEPS_ROWS = 100, 500, 5000
 WARMUP_SHARE = 1 / 50  # of the epochs, for the target entropy to fall
 STREAM_WARMUP = 5  # optimiser steps, for the same in a stream
 USUAL_NORM = 16.0  # to which others are brought, near enough
@@ -62,7 +65,10 @@ class Recipe:
 
     def steps(self, n: int) -> int:
         """Optimiser steps of an "auto" fit of a perceptron on principal components."""
-        return min(STEPS[0] + n // 4, STEPS[1]) if n < MANY_ROWS else STEPS[2]
+        if n < FEW_ROWS:
+            return FEW_STEPS + n // 4
+        steps = STEPS * max(1.0, math.sqrt(n / STEPS_ROWS))
+        return round(steps if n < MANY_ROWS else 2 * steps)
 
     def rate(
         self, learning_rate: str | float, schedule: str, epochs: int
@@ -108,7 +114,7 @@ RECIPES = {
         schedule="cosine",
         warmup=None,
         # Dense rows: most of what tells them apart lies in few components. Tf-idf rows: it doesn't.
-        dense=Kind(components=100, whitening=0.5, neighbours=10, power=1.5, attraction=2.5),
+        dense=Kind(components=100, whitening=0.5, neighbours=15, power=1.25, attraction=2.0),
         text=Kind(components=400, neighbours=15, search_components=400, power=2.0),
         dense_ratio=1 / 10,
         text_ratio=1 / 10,
@@ -155,6 +161,10 @@ class Settings:
     warmup: float = 0.0  # optimiser steps in which the target entropy falls to that
     whiten: bool = False
 
+    def attraction_at(self, progress: float) -> float:
+        """Attraction of the views after a share of the epochs: it rises in the second half."""
+        return 1 + (self.attraction - 1) * min(max(0.0, 2 * progress - 1), 1.0)
+
 
 def settings_of(model: Any, plan: Any) -> Settings:
     """The settings of a fit: what the model was given, and its recipe's values for the rest."""
@@ -177,13 +187,13 @@ def settings_of(model: Any, plan: Any) -> Settings:
     contrast = float(_or(model.contrast, recipe.contrast if neighbours else 0.0))
     share = float(_or(model.adversarial_share, recipe.adversarial_share))
     return Settings(
-        width=int(_or(model.width, recipe.width(plan.n))),
+        width=int(_or(model.width, WIDTH if stream else recipe.width(plan.n))),
         neighbours=stream.neighbours(neighbours) if stream and neighbours else neighbours,
         by_angle=summary.text_like or plan.n_features > MANY_COLUMNS,
         search_components=rows.search_components,
         contrast=contrast,
         power=rows.power,
-        attraction=rows.attraction,
+        attraction=1.0 if stream else rows.attraction,  # a stream has no known end
         every=max(1, round(1 / share)) if contrast else 1,
         epsilon=epsilon,
         xi=float(_or(model.xi, xi)),

@@ -173,7 +173,8 @@ class ScaledEncoder(nn.Sequential):
     def fold(self, mean: Tensor, scale: Tensor, basis: Tensor) -> None:
         """Take rows x where ``((x - mean) / scale) @ basis`` was taken: the first layer changes."""
         at, first = next((i, m) for i, m in enumerate(self) if isinstance(m, nn.Linear))
-        whole = nn.Linear(len(basis), first.out_features, device=first.weight.device)
+        whole = nn.Linear(len(basis), first.out_features, device="meta")  # draws no weights
+        whole = whole.to_empty(device=first.weight.device)
         whole.weight.copy_(first.weight @ basis.to(first.weight).T)
         whole.bias.copy_(first.bias)
         self[at] = whole

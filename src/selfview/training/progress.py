@@ -81,7 +81,9 @@ class Progress:
         if self._watcher is not None:
             self._watcher(row)
         self.after_step()  # the epoch's last
-        if not self._verbose or (self._headline and row["epoch"] < self._epochs.stop):
+        steps = self._steps * len(self._epochs)
+        waits = self._headline and steps >= WORTH_TIMING and row["epoch"] < self._epochs.stop
+        if not self._verbose or waits:
             return
         self._show_headline()
         if self._bar is not None:
