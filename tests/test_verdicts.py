@@ -72,12 +72,16 @@ FITS = {
     "an epsilon of 1,000": (lambda: DIGITS[:600], {"epsilon": 1e3}, NOTHING),
     "a constant encoder": (lambda: DIGITS, {"encoder": Point()}, health.COLLAPSED),
     "three steps": (lambda: DIGITS[:600], {"recipe": "paper", "epochs": 1}, SHORT),
-    "digits": (lambda: DIGITS, {"epochs": 5}, health.SOUND),
-    "digits in one epoch": (lambda: DIGITS, {"epochs": 1}, health.SOUND),
+    "digits": (lambda: DIGITS, {"epochs": "auto"}, health.SOUND),
+    "digits in one epoch": (lambda: DIGITS, {"epochs": 1}, SHORT),
     "digits for long": (lambda: DIGITS[:600], {"epochs": 40}, health.SOUND),
     "digits as pictures": (lambda: DIGITS.reshape(-1, 8, 8), {"epochs": 6}, health.SOUND),
-    "every digit twice": (lambda: np.repeat(DIGITS[:800], 2, 0), {}, health.SOUND),
-    "texts": (texts, {"epochs": 20}, health.SOUND),
+    "every digit twice": (
+        lambda: np.repeat(DIGITS[:800], 2, 0),
+        {"epochs": "auto"},
+        health.SOUND,
+    ),
+    "texts": (texts, {"epochs": "auto"}, health.SOUND),
     "clusters": (
         lambda: make_blobs(120, 20, centers=5, random_state=0)[0],
         {"epochs": 150, "batch_size": 60},
@@ -85,11 +89,11 @@ FITS = {
     ),
     "clusters that touch": (
         lambda: make_blobs(600, 20, centers=5, cluster_std=4, random_state=0)[0],
-        {},
+        {"epochs": "auto"},
         health.SOUND,
     ),
-    "wine": (lambda: load_wine().data, {"epochs": 40}, health.SOUND),
-    "breast cancer": (lambda: load_breast_cancer().data, {"epochs": 20}, health.SOUND),
+    "wine": (lambda: load_wine().data, {"epochs": "auto"}, health.SOUND),
+    "breast cancer": (lambda: load_breast_cancer().data, {"epochs": "auto"}, health.SOUND),
 }
 LONG = {"digits for long", "noise learned by heart", "clusters", "every digit twice"}
 CAUSES = {

@@ -82,7 +82,7 @@ class Neighbours:
         self.path = None if folder is None else folder / self.FILE
 
     def draw(self, step: Step) -> Tensor:
-        """For every row of the batch, one of its neighbours, nearer ones more often: (batch, *shape).
+        """One neighbour of every row of the batch, nearer ones more often: (batch, *shape).
 
         Of k neighbours it takes the one of rank ``floor(k * u ** 2)``, u uniform in [0, 1).
         """
