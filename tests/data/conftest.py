@@ -35,4 +35,5 @@ def offline(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.delenv("SELFVIEW_DATA", raising=False)
     monkeypatch.setenv("SELFVIEW_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr("time.sleep", lambda _: None)  # between two attempts
     return tmp_path / "cache"

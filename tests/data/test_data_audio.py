@@ -87,7 +87,7 @@ def test_empty_and_broken_recordings_are_named(tmp_path: Path) -> None:
 
 def test_a_recording_of_fsdd_gives_its_row_of_the_dataset(real: Path, tmp_path: Path) -> None:
     from selfview import load_dataset
-    from selfview.data.archives import tar_members
+    from selfview.data.guard import tar_members
 
     fsdd = load_dataset("fsdd")
     archive = real / "fsdd" / "fsdd_recordings.tar.gz"

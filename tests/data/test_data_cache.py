@@ -8,8 +8,9 @@ import pytest
 from scipy.sparse import csr_matrix
 
 from selfview.data import Dataset
-from selfview.data.arrays import ArrayPreparation
-from selfview.data.cache import cache_folder, remembered
+from selfview.data.cache import cache_folder
+from selfview.data.preparation import ArrayPreparation
+from selfview.data.prepared import remembered
 
 
 @pytest.fixture(autouse=True)

@@ -14,8 +14,8 @@ from pyimzml.ImzMLParser import ImzMLParser
 from pyimzml.ImzMLWriter import ImzMLWriter
 
 from selfview import InputError
-from selfview.data import binning, read
-from selfview.data.imzml import OpenImzML, _unwrap
+from selfview.data import guard, read, spectra
+from selfview.data.imzml import OpenImzML, unwrap_offsets
 from selfview.errors import FileFormatError
 
 
@@ -89,7 +89,7 @@ def test_what_is_large_is_mapped_and_the_same(
     small = read(path)
     monkeypatch.setenv("SELFVIEW_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("selfview.data.guard.IN_MEMORY", 0)
-    monkeypatch.setattr(binning, "_BLOCK", 1)
+    monkeypatch.setattr(guard, "BLOCK", 1)
     large = read(path)
     assert isinstance(large.X, np.memmap)
     np.testing.assert_array_equal(large.X, small.X)
@@ -102,7 +102,7 @@ def test_binned_spectra_are_found_again_and_damage_is_noticed(
     path = samples.write_imzml(tmp_path / "a.imzML")
     first = read(path)
     with monkeypatch.context() as patch:
-        patch.setattr(binning, "_write", None)
+        patch.setattr(spectra, "_write", None)
         np.testing.assert_array_equal(read(path).X, first.X)
     (kept,) = (tmp_path / "cache" / "binned").iterdir()
     (kept / "X.npy").write_bytes((kept / "X.npy").read_bytes()[:-9])
@@ -157,7 +157,7 @@ def test_offsets_of_32_bits_are_mended_as_pyimzml_does(offsets: list[int]) -> No
     theirs = SimpleNamespace(mzOffsets=list(offsets), intensityOffsets=list(offsets))
     ImzMLParser._ImzMLParser__fix_offsets(theirs)  # type: ignore[attr-defined]
     ours = np.array(offsets, np.int64)
-    _unwrap(ours)
+    unwrap_offsets(ours)
     assert ours.tolist() == theirs.mzOffsets
 
 

@@ -175,8 +175,8 @@ def test_newsgroups_cluster_as_in_the_paper(real: Path) -> None:
 def test_newsgroup_rows_are_those_of_scikit_learn(real: Path) -> None:
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    from selfview.data.archives import tar_members
-    from selfview.data.newsgroups import strip_post
+    from selfview.data.guard import tar_members
+    from selfview.data.texts import strip_post
 
     _sklearn = pytest.importorskip("sklearn.datasets._twenty_newsgroups")
     archive = real / "20newsgroups" / "20news-bydate.tar.gz"
@@ -196,7 +196,7 @@ def test_newsgroup_rows_are_those_of_scikit_learn(real: Path) -> None:
 
 
 def test_a_raw_post_gives_the_row_it_has_in_the_dataset(real: Path, tmp_path: Path) -> None:
-    from selfview.data.archives import tar_members
+    from selfview.data.guard import tar_members
 
     news = load_dataset("20news")
     assert news.ids is not None

@@ -138,9 +138,9 @@ def test_how_rows_are_made_cannot_be_changed_after_the_fit(tmp_path: Path) -> No
 def test_the_named_dataset_of_the_fit_can_be_named_again(tmp_path: Path) -> None:
     digits = load_dataset("digits")
     how = there_and_back(digits, tmp_path)
-    np.testing.assert_array_equal(how.read("digits").X, digits.X)
+    np.testing.assert_array_equal(read("digits", preparation=how).X, digits.X)
     with pytest.raises(InputError, match="prepared otherwise"):
-        how.read("synthetic-msi")
+        read("synthetic-msi", preparation=how)
 
 
 @pytest.mark.parametrize(

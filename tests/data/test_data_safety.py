@@ -17,7 +17,7 @@ import samples
 
 from selfview import InputError
 from selfview.data import load_preparation, read
-from selfview.data.archives import tar_members, zip_member
+from selfview.data.guard import tar_members, zip_member
 from selfview.errors import FileFormatError, SelfViewError
 
 

@@ -300,15 +300,3 @@ def test_bytes_are_labels_in_utf8(tmp_path: Path) -> None:
     labels = np.array([b"caf\xc3\xa9", b"b", b"b"])
     np.savez(tmp_path / "a.npz", X=np.eye(3), y=labels)
     assert read(tmp_path / "a.npz", label="y").classes == ("b", "café")
-
-
-def test_rows_kept_by_other_rules_are_read_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("selfview.data.guard.IN_MEMORY", 0)
-    monkeypatch.setenv("SELFVIEW_CACHE", str(tmp_path / "cache"))
-    (tmp_path / "a.csv").write_text("a,b\n1,2\n3,4\n")
-    for rules, kept in ((1, 1), (2, 2), (2, 2)):
-        monkeypatch.setattr("selfview.data.collecting._RULES", rules)
-        np.testing.assert_array_equal(read(tmp_path / "a.csv").X, [[1, 2], [3, 4]])
-        assert len([*(tmp_path / "cache" / "tables").iterdir()]) == kept

@@ -15,8 +15,9 @@ from selfview import SelfView, SelfViewError
 from selfview.baselines import LLE, NMF, PCA, Isomap
 from selfview.data import Dataset, load_preparation, read
 from selfview.data.audio import AudioPreparation
-from selfview.data.cache import cache_folder, remembered
-from selfview.data.imzml import ImzMLPreparation, PeakPreparation
+from selfview.data.cache import cache_folder
+from selfview.data.prepared import remembered
+from selfview.data.spectra import ImzMLPreparation, PeakPreparation
 from selfview.data.tables import TablePreparation
 from selfview.errors import FileFormatError
 from selfview.saving.tensor_file import read_state, write_state

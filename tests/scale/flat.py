@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from torch import nn
 
 from selfview import SelfView
-from selfview.data import guard, mapped, npz, read
+from selfview.data import guard, read
 from selfview.rows import base, on_disk
 
 FEATURES = 200
@@ -103,7 +103,7 @@ def use(path):
 def main(folder):
     warnings.simplefilter("ignore")
     on_disk.BUFFER_BYTES, on_disk.BLOCK_BYTES = 1 << 21, 1 << 16
-    guard.IN_MEMORY = base.CHUNK_BYTES = mapped.BLOCK = npz.BLOCK = 1 << 20
+    guard.IN_MEMORY = base.CHUNK_BYTES = guard.BLOCK = 1 << 20
     files = {(name, n): folder / f"{n}-{name}" for name in WRITE for n in (SMALL, LARGE)}
     writer = os.fork()  # so that the memory of writing is not this process's
     if writer == 0:

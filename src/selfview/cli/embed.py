@@ -46,13 +46,14 @@ def embed(
     """
     out = _output(out, data)
     from selfview.cli.run_folder import check_file_to_write, load_run
+    from selfview.data import read
     from selfview.distributed import launched  # after the cheap check: it takes seconds
 
     check_file_to_write(out)
     with launched() as group:
         model, preparation = load_run(run)
         options = given(label=label, id=id, array=array, skip_bad=skip_bad or None)
-        dataset = group.by_turns(lambda: preparation.read(data, **options))
+        dataset = group.by_turns(lambda: read(data, preparation=preparation, **options))
         if group.size == 1:
             write_embedding(out, model.transform(dataset.X), dataset.ids)
         else:

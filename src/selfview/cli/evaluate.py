@@ -158,7 +158,7 @@ def _features(path: Path, label: str | None, id: str | None, strict: bool) -> tu
     """The embedding in a file; of a table also the labels, which it must have if `strict`."""
     from selfview.data import read
     from selfview.data.labels import side_values
-    from selfview.data.table_files import TABLES, open_table
+    from selfview.data.table_rows import TABLES, open_table
     from selfview.errors import InputError
 
     if path.suffix.lower() not in TABLES:

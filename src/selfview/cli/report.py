@@ -46,6 +46,7 @@ def report(
     Example: selfview report run --layout pca
     """
     from selfview.cli.run_folder import check_file_to_write, load_run
+    from selfview.data import read
     from selfview.errors import InputError
     from selfview.report.facts import mapping
     from selfview.report.plane import LAYOUTS
@@ -72,7 +73,7 @@ def report(
         options = {key: fitted[key] for key in _ROW_OPTIONS if key in fitted} | options
     source = str(config["data"]) if data is None else data
     try:
-        dataset = preparation.read(source, **options)
+        dataset = read(source, preparation=preparation, **options)
     except InputError as error:
         hint = f"; give the rows as `selfview report {run} DATA`" if data is None else ""
         raise InputError(f"{error}{hint}") from error

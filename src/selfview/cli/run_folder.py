@@ -26,7 +26,7 @@ from typing import Any
 from selfview.cli.configuration import Config
 from selfview.data import Dataset, Preparation, load_preparation
 from selfview.data.folders import check_local
-from selfview.data.given import GivenRows
+from selfview.data.source import GivenRows
 from selfview.errors import InputError
 from selfview.method import SelfView
 from selfview.saving.files import unwritable, write_bytes

@@ -7,7 +7,8 @@
 
 from selfview.data.dataset import Dataset
 from selfview.data.named import DATASETS, load_dataset
-from selfview.data.preparation import Preparation, load_preparation
+from selfview.data.preparation import Preparation
+from selfview.data.prepared import load_preparation
 from selfview.data.source import read
 from selfview.data.synthetic import synthetic_msi
 

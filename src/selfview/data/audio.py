@@ -1,7 +1,7 @@
-"""Recordings: one spectrogram of fixed size each, as the paper's FSDD.
+"""Recordings: one spectrogram of fixed size each, as for the paper's FSDD.
 
-A recording of another rate is resampled to 8 kHz first, channels are averaged, and amplitudes are
-in units of 16-bit samples, because log(1 + magnitude) depends on the unit.
+Recordings are resampled to 8 kHz and their channels averaged. Amplitudes are in units of 16-bit
+samples, because log(1 + magnitude) depends on the unit.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data.dataset import Dataset
+from selfview.data.dataset import Dataset, Options
 from selfview.data.folders import dataset_of_files, find_files
 from selfview.data.guard import check_allocation, need, reading, regular_file
-from selfview.data.preparation import Options, Preparation
+from selfview.data.preparation import Preparation
 from selfview.errors import FileFormatError
 
 SUFFIXES = (".wav", ".flac", ".ogg", ".mp3")
@@ -56,7 +56,7 @@ class AudioPreparation(Preparation):
         signal = resample(signal, rate, self.rate)
         return spectrogram(signal, self.frames, self.frame_length).ravel()
 
-    def _read_files(self, path: Path, options: Options) -> Dataset:
+    def read_files(self, path: Path, options: Options) -> Dataset:
         files = find_files(path, SUFFIXES)
         dataset = dataset_of_files(
             path, files, lambda file: self.row(*read_wav(file)), self.shape, options
@@ -66,7 +66,7 @@ class AudioPreparation(Preparation):
 
 def fit_audio(path: Path, options: Options) -> Dataset:
     """Rows of a folder of recordings, prepared as the paper's FSDD."""
-    return AudioPreparation()._read_files(path, options)
+    return AudioPreparation().read_files(path, options)
 
 
 def spectrogram(
@@ -107,14 +107,10 @@ def read_wav(source: str | os.PathLike[str] | io.BytesIO) -> tuple[NDArray[np.fl
             raise FileFormatError(f"{name} declares a rate of {sound.samplerate} Hz")
         check_allocation(name, sound.frames * (sound.channels + 1) * 8)
         rate = int(sound.samplerate)
-        signal = _mono(sound)
+        blocks = sound.blocks(2**20, dtype="float64", always_2d=True)
+        signal = np.concatenate([np.empty(0), *(block.mean(axis=1) for block in blocks)])
     if signal.size == 0:
         raise FileFormatError(f"{name} holds no samples")
     if not np.isfinite(signal).all():
         raise FileFormatError(f"{name} holds samples that aren't finite")
     return signal * _INT16, rate
-
-
-def _mono(sound: Any) -> NDArray[np.float64]:
-    blocks = [block.mean(axis=1) for block in sound.blocks(2**20, dtype="float64", always_2d=True)]
-    return np.concatenate(blocks) if blocks else np.empty(0)

@@ -1,37 +1,40 @@
-"""Prepared rows on disk: written once and whole, checked when read, never fatal."""
+"""The cache folder: rows larger than memory and prepared datasets, each written once and whole."""
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import sys
 import tempfile
 import time
-import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
-from selfview.data.dataset import Array, Dataset
-from selfview.data.guard import logger, reading
-from selfview.data.npy import read_npy
-from selfview.data.preparation import load_preparation
+from selfview.data.dataset import Array
+from selfview.data.guard import logger
+from selfview.data.npy import blocks_of, read_npy, write_rows
 from selfview.errors import InputError, SelfViewError
 
+T = TypeVar("T")
 _DAY = 86_400  # seconds
-_SUMMED = 256 * 2**20  # larger files are checked by size alone, so that loading stays instant
+# What reading a damaged entry may raise; the entry is then made again.
+DAMAGE = (
+    *(SelfViewError, OSError, ValueError, KeyError, TypeError),
+    *(IndexError, AttributeError, RecursionError, ArithmeticError, MemoryError),
+)
+
+
+class CacheError(InputError):
+    """The cache folder can't be written to."""
 
 
 def cache_folder() -> Path:
     """Where downloads and prepared rows are kept; SELFVIEW_CACHE names another place."""
-    chosen = os.environ.get("SELFVIEW_CACHE")
-    if chosen:
+    if chosen := os.environ.get("SELFVIEW_CACHE"):
         return Path(chosen).expanduser()
     if sys.platform == "darwin":
         base = Path.home() / "Library" / "Caches"
@@ -42,135 +45,93 @@ def cache_folder() -> Path:
     return base / "selfview"
 
 
-def working_folder(name: str) -> Path:
-    """A folder of the cache that can be written to; what a killed process left there is removed."""
-    folder = cache_folder() / name
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for left in folder.glob(".making-*"):
-            if time.time() - left.stat().st_mtime > _DAY:
-                shutil.rmtree(left, ignore_errors=True) if left.is_dir() else left.unlink()
-    except OSError as error:
-        raise InputError(
-            f"can't write to the cache folder {folder}: {error.strerror}; set SELFVIEW_CACHE to "
-            "another one"
-        ) from error
-    return folder
+def fingerprint(files: Iterable[Path], *facts: object) -> str:
+    """A key that changes when a file is replaced or a fact differs.
 
-
-@contextmanager
-def made_beside(final: Path) -> Iterator[Path]:
-    """A folder to write to, which becomes `final` at the end.
-
-    Where another process was faster, its folder stays: what both make is the same.
+    Files are compared by name, size and time, not by content.
     """
-    folder = Path(tempfile.mkdtemp(prefix=".making-", dir=final.parent))
-    try:
-        yield folder
-        try:
-            folder.rename(final)
-        except OSError:
-            if not final.is_dir():
-                raise
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def fingerprint(files: Iterable[Path]) -> str:
-    """Changes when a file is replaced: names, sizes and times, not contents."""
-    digest = hashlib.sha256()
+    digest = hashlib.sha256(repr(facts).encode() if facts else b"")
     for file in files:
-        facts = file.stat()
-        digest.update(f"{file.resolve()}|{facts.st_size}|{facts.st_mtime_ns}\n".encode())
+        found = file.stat()
+        digest.update(f"{file.resolve()}|{found.st_size}|{found.st_mtime_ns}\n".encode())
     return digest.hexdigest()[:16]
 
 
-def remembered(
-    name: str, version: int, files: Iterable[Path], make: Callable[[], Dataset]
-) -> Dataset:
-    """The dataset from the cache, or made now and kept there."""
-    folder = cache_folder() / "prepared" / f"{name}-v{version}-{fingerprint(files)}"
-    if folder.is_dir():
+def cached(
+    kind: str, key: str, write: Callable[[Path], None], load: Callable[[Path], T], nbytes: int = 0
+) -> T:
+    """What `load` reads from an entry of the cache, which `write` fills unless it is there.
+
+    An entry is a folder, written under another name and renamed when it is whole. Where another
+    process was faster, its entry stays.
+
+    Parameters
+    ----------
+    kind, key : str
+        The folder of the cache, and the entry's name in it.
+    write, load : callables of the entry's folder
+    nbytes : int, default 0
+        Bytes that the entry will take, compared with the room on the disk.
+    """
+    parent = cache_folder() / kind
+    final = parent / key
+    if final.is_dir():
         try:
-            return _load(folder)
+            return load(final)
         except DAMAGE as error:
-            logger.info("rebuilding the damaged cache %s: %s", folder, error)
-            shutil.rmtree(folder, ignore_errors=True)
-    dataset = make()
+            logger.info("making the damaged %s again: %s", final, error)
+            shutil.rmtree(final, ignore_errors=True)
     try:
-        _store(folder, dataset)
-    except (OSError, InputError) as error:
-        logger.info("could not keep %s in the cache: %s", name, error)
-        return dataset
-    return _load(folder)
+        parent.mkdir(parents=True, exist_ok=True)
+        for left in parent.glob(".making-*"):  # by a process that was killed
+            if time.time() - left.stat().st_mtime > _DAY:
+                shutil.rmtree(left, ignore_errors=True)
+        _check_room(parent, nbytes)
+        making = Path(tempfile.mkdtemp(prefix=".making-", dir=parent))
+        try:
+            write(making)
+            if not final.is_dir():
+                making.rename(final)
+        except OSError:
+            if not final.is_dir():
+                raise
+        finally:
+            shutil.rmtree(making, ignore_errors=True)
+    except OSError as error:
+        raise CacheError(
+            f"can't keep rows in {parent}: {error.strerror or error}; set SELFVIEW_CACHE to a "
+            "folder with room"
+        ) from error
+    return load(final)
 
 
-# What a damaged file of the cache may raise; it is then made again.
-DAMAGE = (
-    *(SelfViewError, OSError, ValueError, KeyError, TypeError),
-    *(IndexError, AttributeError, RecursionError, ArithmeticError, MemoryError),
-)
-_ARRAYS = ("y", "train", "test", "coordinates", "ids", "snippets")
-_PLAIN = ("classes", "shape", "epsilon", "source", "skipped", "messages")
+def _check_room(folder: Path, nbytes: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if nbytes > free:
+        raise CacheError(
+            f"{nbytes / 2**30:,.1f} GiB of rows are to be kept in {folder}, which has room for "
+            f"{free / 2**30:,.1f} GiB; set SELFVIEW_CACHE to a folder with room"
+        )
 
 
-def _store(folder: Path, dataset: Dataset) -> None:
-    with made_beside(working_folder("prepared") / folder.name) as temporary:
-        for name, array in _arrays_of(dataset).items():
-            np.save(temporary / f"{name}.npy", array, allow_pickle=False)
-        if dataset.preparation is not None:
-            dataset.preparation.save(temporary)
-        facts: dict[str, Any] = {key: getattr(dataset, key) for key in _PLAIN}
-        facts["X_shape"] = [int(d) for d in dataset.X.shape]
-        facts["files"] = {file.name: _summary(file) for file in sorted(temporary.iterdir())}
-        (temporary / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+def cached_array(key: str, nbytes: int, write: Callable[[Path], None]) -> Array:
+    """The .npy file of the cache under this key, which `write` makes; mapped if large."""
+    return cached(
+        "mapped", key, lambda f: write(f / "X.npy"), lambda f: read_npy(f / "X.npy"), nbytes
+    )
 
 
-def _arrays_of(dataset: Dataset) -> dict[str, Array]:
-    arrays = {key: getattr(dataset, key) for key in _ARRAYS}
-    arrays |= {f"further-{key}": value for key, value in dataset.further.items()}
-    if isinstance(dataset.X, np.ndarray):
-        arrays["X"] = dataset.X
-    else:
-        matrix: Any = dataset.X
-        arrays |= {"data": matrix.data, "indices": matrix.indices, "indptr": matrix.indptr}
-    return {key: value for key, value in arrays.items() if value is not None}
+def map_blocks(rows: Any, what: str, dtype: Any, change: Callable[[int, Array], Array]) -> Array:
+    """`change(first row, block)` of each block of a mapped array, as a mapped file of the cache.
 
+    `what` names the change; with the array's file it decides the entry.
+    """
+    kind = np.dtype(dtype)
 
-def _summary(file: Path) -> list[int]:
-    size = file.stat().st_size
-    total = 0
-    if size <= _SUMMED:
-        with file.open("rb") as stream:
-            while block := stream.read(2**20):
-                total = zlib.crc32(block, total)
-    return [size, total]
+    def write(path: Path) -> None:
+        with np.errstate(over="ignore"):  # beyond float32: infinite, reported later
+            changed = (change(start, block) for start, block in blocks_of(rows))
+            write_rows(path, tuple(rows.shape[1:]), kind, changed)
 
-
-def _load(folder: Path) -> Dataset:
-    facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
-    for name, summary in facts["files"].items():
-        if _summary(folder / name) != summary:
-            raise ValueError(f"{name} has changed")
-    arrays: dict[str, Any] = {file.stem: read_any(file) for file in folder.glob("*.npy")}
-    if "X" in arrays:
-        X: Any = arrays.pop("X")
-    else:
-        parts = tuple(arrays.pop(key) for key in ("data", "indices", "indptr"))
-        X = csr_matrix(parts, shape=tuple(facts["X_shape"]))
-        X.check_format(full_check=True)  # scipy trusts every index, and would write anywhere
-    further = {
-        k.removeprefix("further-"): arrays.pop(k) for k in list(arrays) if k[:8] == "further-"
-    }
-    plain: dict[str, Any] = {
-        k: tuple(v) if isinstance(v, list) else v for k in _PLAIN for v in [facts[k]]
-    }
-    preparation = load_preparation(folder) if (folder / "preparation.json").exists() else None
-    return Dataset(name="", X=X, further=further, preparation=preparation, **plain, **arrays)
-
-
-def read_any(file: Path) -> Array:
-    """An array of the cache; texts (row names) are read too."""
-    with reading(file, "a file of the cache"):
-        array = np.load(file, mmap_mode="r", allow_pickle=False)
-    return read_npy(file) if array.dtype.kind in "biuf" and array.size else np.array(array)
+    key = fingerprint([Path(str(rows.filename))], what, kind.str, rows.shape)
+    return cached_array(key, rows.size * kind.itemsize, write)

@@ -1,9 +1,9 @@
-"""`Dataset`: rows and everything known about them, whatever files they came from."""
+"""`Dataset`: rows and everything known about them; `Options`: how files are to be read."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -33,8 +33,8 @@ class Dataset:
         ``(n, dim)``, or ``(n, channels, height, width)`` for images. Arrays that are large or come
         from the cache are memory-mapped and read-only.
     y : ndarray or None
-        Labels: integers from 0 where ``classes`` names them, -1 for a row without one; or
-        measurements, NaN for a row without one. Never handed to ``fit``.
+        Class codes from 0 where ``classes`` names them, -1 for a row without a label; or
+        measurements, NaN for a row without one. Never passed to ``fit``.
     classes : tuple of str
         ``classes[y[i]]`` is the name of row i's label.
     further : mapping
@@ -49,17 +49,17 @@ class Dataset:
     ids : ndarray or None
         A name for each row: file name, id column, story number.
     snippets : ndarray or None
-        The beginning of each row's text, where rows are texts; for showing them to people.
+        The beginning of each row's text, where rows are texts, for display.
     epsilon : float or None
-        The paper's length of the adversarial step for this data.
+        The paper's length of the adversarial perturbation for this data.
     citation, licence, source : str
         ``source`` says where the rows came from: SELFVIEW_DATA, download, generated or a path.
     preparation : Preparation or None
         How these rows were made; prepares new files the same way.
     skipped : tuple of str
-        The rows left out because they couldn't be read, each with its reason.
+        Why each row that couldn't be read was left out.
     messages : tuple of str
-        What a user should know about this reading; each was logged once as a warning.
+        What the user should know; each was logged once as a warning.
 
     Examples
     --------
@@ -97,7 +97,7 @@ class Dataset:
 
     @property
     def n_classes(self) -> int:
-        """How many labels there are; 0 without labels, and of measurements."""
+        """Number of classes; 0 without labels and for measurements."""
         if self.y is None or looks_continuous(self.y):
             return 0
         return len(self.classes) or len({*self.y[~missing(self.y)].tolist()})
@@ -107,3 +107,26 @@ class Dataset:
         return (
             f"<Dataset {self.name}: {len(self)} rows of {self.shape}{labels}, from {self.source}>"
         )
+
+
+@dataclass(frozen=True)
+class Options:
+    """The keyword arguments of `selfview.data.read`; every reader takes those that concern it."""
+
+    array: str | None = None
+    label: str | None = None
+    id: str | None = None
+    labels_from_name: str | None = None
+    header: bool | None = None
+    text: str = "text"
+    vocabulary: int = 2000
+    min_words: int = 1
+    image_size: tuple[int, int] | None = None
+    mz_range: tuple[float, float] = (50.0, 1000.0)
+    bins: int = 1024
+    skip_bad: bool = False
+
+    def given(self) -> list[str]:
+        """The options that differ from their defaults, `skip_bad` aside."""
+        usual = Options(skip_bad=self.skip_bad)
+        return [f.name for f in fields(self) if getattr(self, f.name) != getattr(usual, f.name)]

@@ -11,17 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data.dataset import Array, Dataset
-from selfview.data.guard import check_allocation, settle_bad_rows, tell
+from selfview.data.dataset import Array, Dataset, Options
+from selfview.data.guard import check_allocation, notify, report_bad_rows
 from selfview.data.labels import encode_labels
-from selfview.data.preparation import Options
 from selfview.errors import FileFormatError, InputError
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+", re.IGNORECASE)  # two letters: C:/ is a drive
 
 
 def existing(source: str | os.PathLike[str]) -> Path:
-    """The path, if there is something there."""
+    """The path of an existing file or folder."""
     if not isinstance(source, str | os.PathLike) or not str(source):
         raise InputError(f"a path or the name of a dataset is needed, got {source!r}")
     check_local(source)
@@ -36,7 +35,7 @@ def existing(source: str | os.PathLike[str]) -> Path:
 
 
 def check_local(source: str | os.PathLike[str]) -> None:
-    """Raise InputError for the address of a web page or a bucket, also one that was made a path."""
+    """Raise InputError for a URL, also one that was turned into a path."""
     found = _ADDRESS.match(str(source))
     if found:
         address = f"{found[1]}://{str(source)[found.end() :]}"
@@ -47,10 +46,7 @@ def check_local(source: str | os.PathLike[str]) -> None:
 
 
 def files_under(path: Path) -> list[Path]:
-    """All files under the folder, sorted by path.
-
-    Hidden files and folders are passed over; links to folders aren't followed.
-    """
+    """All files under the folder, sorted by path, without hidden ones; links aren't followed."""
     found: list[Path] = []
     for folder, folders, names in os.walk(path):
         folders[:] = sorted(f for f in folders if not f.startswith("."))
@@ -69,7 +65,7 @@ def find_files(path: Path, suffixes: Sequence[str]) -> list[Path]:
 
 
 def left_out(path: Path, files: Sequence[Path]) -> tuple[str, ...]:
-    """The message that names the folder's other files, if there are any."""
+    """A message that names the folder's other files, if there are any."""
     if not path.is_dir():
         return ()
     taken = set(files)
@@ -78,7 +74,7 @@ def left_out(path: Path, files: Sequence[Path]) -> tuple[str, ...]:
         return ()
     count = f"{len(others):,} file{'s' * (len(others) > 1)} of other kinds"
     more = f" and {len(others) - 3:,} more" if len(others) > 3 else ""
-    return (tell(f"{path}: left out {count}: {', '.join(others[:3])}{more}"),)
+    return (notify(f"{path}: left out {count}: {', '.join(others[:3])}{more}"),)
 
 
 def names_of(path: Path, files: Sequence[Path]) -> list[str]:
@@ -123,7 +119,7 @@ def dataset_of_files(
     messages: tuple[str, ...] = (),
     **facts: Any,
 ) -> Dataset:
-    """One row a file; files that can't be read are named, or left out if the options say so."""
+    """One row per file; unreadable files are an error, or left out with `skip_bad`."""
     check_allocation(path, len(files) * int(np.prod(shape)) * 4)
     X = np.empty((len(files), *shape), dtype=np.float32)
     bad: list[str] = []
@@ -135,7 +131,7 @@ def dataset_of_files(
             bad.append(str(error))
         else:
             kept.append(file)
-    messages += settle_bad_rows(path, bad, len(files), options.skip_bad) + left_out(path, files)
+    messages += report_bad_rows(path, bad, len(files), options.skip_bad) + left_out(path, files)
     names = names_of(path, kept)
     y, classes = labels_of(names, options.labels_from_name)
     return Dataset(

@@ -1,26 +1,33 @@
-"""Opening files that may be damaged or hostile: what goes wrong is an error naming the file."""
+"""Opening files that may be damaged or hostile: every failure is an error that names the file.
+
+Members of archives are read in memory; nothing is ever extracted to a path.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
 import stat
-from collections.abc import Iterator, Sequence
+import tarfile
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from types import ModuleType
 
 from selfview.errors import FileFormatError, InputError, MissingDependencyError, SelfViewError
 
 logger = logging.getLogger("selfview.data")
 
-IN_MEMORY = 64 * 2**20
-"""Arrays up to this many bytes are read into memory; larger ones are mapped."""
+IN_MEMORY = 64 * 2**20  # bytes; larger arrays are memory-mapped
+BLOCK = 2**24  # bytes of a mapped array that are processed at a time
+MAX_DEFLATE = 1032  # the largest ratio by which deflate can expand
+MEMBER_LIMIT, TOTAL_LIMIT = 512 * 2**20, 4 * 2**30  # bytes, of one and of all members
 
 
 def regular_file(path: str | os.PathLike[str]) -> Path:
-    """The path, once it is sure to be a readable, non-empty, ordinary file."""
+    """The path, after checking that it is a readable, non-empty, ordinary file."""
     path = Path(path)
     try:
         mode = path.stat()
@@ -40,11 +47,10 @@ def regular_file(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def reading(path: str | os.PathLike[str], what: str = "") -> Iterator[None]:
-    """Turn whatever a parser throws at a damaged file into a `FileFormatError` naming it.
+    """Turn whatever a parser raises on a damaged file into a `FileFormatError` that names it.
 
-    Parsers of other projects raise nearly anything on hostile input (a mutated imzML gives
-    AttributeError, a mutated png SyntaxError), so every `Exception` is translated here; the
-    original stays attached as the cause.
+    Other projects' parsers raise nearly anything on hostile input (a mutated imzML gives
+    AttributeError, a mutated png SyntaxError), so every `Exception` is translated here.
     """
     try:
         yield
@@ -69,7 +75,7 @@ def _reason(error: BaseException) -> str:
 
 
 def physical_memory() -> int:
-    """Bytes of memory this machine has (a guess of 16 GiB where the system doesn't tell)."""
+    """Bytes of memory of this machine; 16 GiB where the system doesn't say."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, OSError, ValueError):
@@ -77,7 +83,7 @@ def physical_memory() -> int:
 
 
 def check_allocation(path: str | os.PathLike[str], nbytes: int) -> None:
-    """Refuse a declared size that this machine can't hold, before anything is allocated."""
+    """Raise FileFormatError for a declared size that exceeds this machine's memory."""
     if nbytes > physical_memory():
         raise FileFormatError(
             f"{path} declares {nbytes / 2**30:,.1f} GiB, more than this machine's "
@@ -86,7 +92,7 @@ def check_allocation(path: str | os.PathLike[str], nbytes: int) -> None:
 
 
 def need(module: str, extra: str = "data") -> ModuleType:
-    """An optional package, or the command that installs it."""
+    """An optional package, or an error with the command that installs it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -95,13 +101,15 @@ def need(module: str, extra: str = "data") -> ModuleType:
         ) from error
 
 
-def settle_bad_rows(
+def report_bad_rows(
     path: str | os.PathLike[str], bad: Sequence[str], total: int, skip_bad: bool
 ) -> tuple[str, ...]:
-    """The message about rows left out, or an error that names them."""
+    """The message about rows that were left out, or an error that names them."""
     if not bad:
         return ()
-    shown = "; ".join(map(_cut, bad[:5])) + (f"; and {len(bad) - 5:,} more" if len(bad) > 5 else "")
+    # A hostile file can name a field of any length, so long reasons lose their middle.
+    short = [b if len(b) <= 300 else f"{b[:180]} ... {b[-100:]}" for b in bad[:5]]
+    shown = "; ".join(short) + (f"; and {len(bad) - 5:,} more" if len(bad) > 5 else "")
     if not skip_bad:
         raise FileFormatError(
             f"{path}: {len(bad):,} of {total:,} rows can't be read: {shown}. "
@@ -109,15 +117,59 @@ def settle_bad_rows(
         )
     if len(bad) >= total:
         raise FileFormatError(f"{path}: none of its {total:,} rows can be read: {shown}")
-    return (tell(f"{path}: left out {len(bad):,} of {total:,} rows: {shown}"),)
+    return (notify(f"{path}: left out {len(bad):,} of {total:,} rows: {shown}"),)
 
 
-def _cut(reason: str) -> str:
-    """A reason without its middle if it is long: a hostile file can name a field of any length."""
-    return reason if len(reason) <= 300 else f"{reason[:180]} ... {reason[-100:]}"
-
-
-def tell(message: str) -> str:
-    """Log a message for the user (one line on standard error unless logging is set up)."""
+def notify(message: str) -> str:
+    """Log a message for the user: a line on standard error unless logging is set up."""
     logger.warning(message)
     return message
+
+
+def check_name(path: Path, name: str) -> None:
+    """Raise FileFormatError for a member whose name points outside its archive."""
+    parts = PurePosixPath(name.replace("\\", "/"))
+    if parts.is_absolute() or ".." in parts.parts or "\0" in name:
+        raise FileFormatError(f"{path} holds a member that points outside it: {name!r}")
+
+
+def tar_members(
+    source: str | os.PathLike[str], wanted: Callable[[str], bool], *, limit: int = MEMBER_LIMIT
+) -> Iterator[tuple[str, bytes]]:
+    """Name and content of the wanted members, in the archive's order; links are an error."""
+    path = regular_file(source)
+    left = TOTAL_LIMIT
+    with reading(path, "a tar archive"), tarfile.open(path) as archive:
+        for member in archive:
+            if not wanted(member.name):
+                continue
+            check_name(path, member.name)
+            if not member.isreg():
+                raise FileFormatError(f"{path}: member {member.name!r} is a link or device")
+            left -= member.size
+            if member.size > limit or left < 0:
+                raise FileFormatError(
+                    f"{path}: member {member.name!r} declares {member.size:,} bytes"
+                )
+            stream = archive.extractfile(member)
+            content = stream.read(limit + 1) if stream else b""
+            if len(content) != member.size:
+                raise FileFormatError(f"{path}: member {member.name!r} is cut off")
+            yield member.name, content
+
+
+def zip_member(source: str | os.PathLike[str], name: str, *, limit: int = MEMBER_LIMIT) -> bytes:
+    """The content of one member of a zip archive."""
+    path = regular_file(source)
+    with reading(path, "a zip archive"), zipfile.ZipFile(path) as archive:
+        if name not in archive.namelist():
+            raise FileFormatError(f"{path} has no member {name!r}")
+        check_name(path, name)
+        info = archive.getinfo(name)
+        if info.file_size > min(limit, MAX_DEFLATE * info.compress_size + 1024):
+            raise FileFormatError(f"{path}: member {name!r} declares {info.file_size:,} bytes")
+        with archive.open(info) as stream:
+            content = stream.read(limit + 1)
+        if len(content) != info.file_size:
+            raise FileFormatError(f"{path}: member {name!r} isn't of its declared size")
+        return content

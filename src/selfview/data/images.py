@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import os
+import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data.dataset import Dataset, Rows
+from selfview.data.array_files import read_idx
+from selfview.data.arrays import as_images, dataset_of_array, read_array_file
+from selfview.data.dataset import Dataset, Options
 from selfview.data.folders import dataset_of_files, find_files
-from selfview.data.guard import check_allocation, need, reading, regular_file, tell
-from selfview.data.idx import read_idx
-from selfview.data.mapped import blockwise
-from selfview.data.preparation import Options, Preparation
+from selfview.data.guard import check_allocation, need, notify, reading, regular_file
+from selfview.data.preparation import ArrayPreparation, Preparation
 from selfview.errors import FileFormatError, InputError
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
 _MAX_PIXELS = 100_000_000
+_IDX_NAME = re.compile(r"(-|\.)idx\d?(-u?byte)?(\.gz)?$|ubyte(\.gz)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,12 +44,7 @@ class ImagePreparation(Preparation):
     def consistent(self) -> bool:
         return self.channels in (1, 3) and self.height * self.width <= _MAX_PIXELS
 
-    def finish(self, rows: Rows) -> Rows:
-        return as_images(rows)
-
-    def _read_files(self, path: Path, options: Options) -> Dataset:
-        from selfview.data.kinds import is_idx
-
+    def read_files(self, path: Path, options: Options) -> Dataset:
         if path.is_file() and is_idx(path):
             return _read_idx_images(path, self)
         files = find_files(path, SUFFIXES)
@@ -63,9 +60,7 @@ class ImagePreparation(Preparation):
         dataset = dataset_of_files(path, files, row, self.shape, options, preparation=self)
         if not resized:
             return dataset
-        from dataclasses import replace
-
-        note = tell(
+        note = notify(
             f"{path}: resized {len(resized):,} of {len(files):,} images to "
             f"{self.width} x {self.height} ({resized[0]} is the first)"
         )
@@ -90,7 +85,12 @@ def fit_images(path: Path, options: Options) -> Dataset:
     if width < 1 or height < 1:
         raise InputError(f"image_size must be positive, got {(width, height)}")
     preparation = ImagePreparation(3 if colour else 1, height, width)
-    return preparation._read_files(path, options)
+    return preparation.read_files(path, options)
+
+
+def fit_array(path: Path, options: Options) -> Dataset:
+    """Rows of an array file; 3 and 4 axes are images."""
+    return _with_preparation(read_array_file(path, options))
 
 
 def fit_idx(path: Path, options: Options) -> Dataset:
@@ -98,11 +98,18 @@ def fit_idx(path: Path, options: Options) -> Dataset:
     array = read_idx(path)
     if array.size == 0:
         raise FileFormatError(f"{path} is empty: its shape is {array.shape}")
-    if array.ndim != 3:
-        from selfview.data.arrays import dataset_of_array
+    return _with_preparation(dataset_of_array(path, array, options.skip_bad))
 
-        return dataset_of_array(path, array, options)
-    return _read_idx_images(path, ImagePreparation(1, array.shape[1], array.shape[2]))
+
+def _with_preparation(dataset: Dataset) -> Dataset:
+    shape = dataset.shape
+    how = ImagePreparation(*shape) if len(shape) == 3 else ArrayPreparation(shape)
+    return replace(dataset, preparation=how)
+
+
+def is_idx(path: Path) -> bool:
+    """Whether the name is that of an IDX file, such as ``train-images-idx3-ubyte.gz``."""
+    return path.suffix.lower() == ".gz" or bool(_IDX_NAME.search(path.name))
 
 
 def _read_idx_images(path: Path, preparation: ImagePreparation) -> Dataset:
@@ -114,22 +121,6 @@ def _read_idx_images(path: Path, preparation: ImagePreparation) -> Dataset:
         )
     return Dataset(
         name=path.name, X=as_images(array), source=f"path {path}", preparation=preparation
-    )
-
-
-def as_images(rows: Rows) -> Rows:
-    """Rows (n, h, w) or (n, c, h, w) as (n, c, h, w); bytes are scaled to [0, 1]."""
-    if not isinstance(rows, np.ndarray):
-        return rows
-    if rows.ndim == 3:
-        rows = rows[:, None]
-    if rows.dtype != np.uint8 or rows.ndim != 4:
-        return rows
-    if not isinstance(rows, np.memmap):
-        return np.divide(rows, np.float32(255), dtype=np.float32)
-    # A mapped array is larger than memory may hold: scaled block by block into the cache.
-    return blockwise(
-        rows, "scaled", np.float32, lambda x: np.divide(x, np.float32(255), dtype=np.float32)
     )
 
 

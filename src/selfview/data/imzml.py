@@ -1,148 +1,30 @@
-"""imzML: spectra of a mass-spectrometry image, binned one at a time so that memory stays flat.
+"""imzML: the spectra of a mass-spectrometry image, read one at a time so that memory stays flat.
 
-What does grow with the file is the list of offsets and coordinates, about 0.1 kB a spectrum.
+What grows with the file is the list of offsets and coordinates, about 0.1 kB a spectrum.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from array import array
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data.binning import Binned, bin_spectra
-from selfview.data.cache import fingerprint
-from selfview.data.dataset import Array, Dataset
-from selfview.data.guard import need, reading, regular_file, settle_bad_rows, tell
-from selfview.data.preparation import Options, Preparation
+from selfview.data.dataset import Array
+from selfview.data.guard import need, notify, reading, regular_file
 from selfview.errors import FileFormatError, InputError
 
 Spectrum = tuple[NDArray[np.float64], NDArray[np.float64]]
 _TYPES = {"f": np.dtype("<f4"), "d": np.dtype("<f8"), "i": np.dtype("<i4"), "l": np.dtype("<i8")}
 
 
-@dataclass(frozen=True, eq=False)
-class ImzMLPreparation(Preparation):
-    """Intensities summed in equal m/z bins, each bin divided by its maximum at fit time."""
-
-    mz_range: tuple[float, float]
-    bins: int
-    maxima: NDArray[np.float32]
-
-    kind: ClassVar[str] = "imzml"
-    suffixes: ClassVar[str] = ".imzML with its .ibd"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (self.bins,)
-
-    def consistent(self) -> bool:
-        low, high = self.mz_range
-        return self.maxima.shape == (self.bins,) and 0 <= low < high
-
-    def _read_files(self, path: Path, options: Options) -> Dataset:
-        place = equal_bins(self.mz_range, self.bins)
-        return _dataset(path, place, self.bins, options, self)
-
-
-@dataclass(frozen=True, eq=False)
-class PeakPreparation(Preparation):
-    """Intensities at given peaks (within a tolerance), each divided by its maximum at fit time."""
-
-    mz: NDArray[np.float64]
-    maxima: NDArray[np.float32]
-    ppm: float = 10.0
-
-    kind: ClassVar[str] = "peaks"
-    suffixes: ClassVar[str] = ".imzML with its .ibd"
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return (int(self.mz.size),)
-
-    def consistent(self) -> bool:
-        return self.mz.size == self.maxima.size
-
-    def _read_files(self, path: Path, options: Options) -> Dataset:
-        return _dataset(path, nearest_peak(self.mz, self.ppm), self.mz.size, options, self)
-
-
-def fit_imzml(path: Path, options: Options) -> Dataset:
-    """Rows of an imzML file binned as the paper's: 50 to 1000 m/z in 1024 bins unless told."""
-    low, high = options.mz_range
-    if not 0 <= low < high < float("inf"):
-        raise InputError(f"mz_range must be (low, high) with 0 <= low < high, got {(low, high)}")
-    if not 1 <= options.bins <= 10_000_000:
-        raise InputError(f"bins must be between 1 and 10,000,000, got {options.bins}")
-    return _dataset(path, equal_bins((low, high), options.bins), options.bins, options, None)
-
-
-class equal_bins:  # noqa: N801 (reads as the function it is)
-    """Places m/z values in equal bins; the last bin includes its upper edge."""
-
-    def __init__(self, mz_range: tuple[float, float], bins: int) -> None:
-        self.low, self.high = mz_range
-        self.bins = bins
-        self.key = f"{self.low!r}-{self.high!r}-{bins}"
-
-    def __call__(self, mz: NDArray[np.float64]) -> NDArray[np.intp]:
-        """The bin of each value, -1 outside the range."""
-        inside = (mz >= self.low) & (mz <= self.high)
-        place = (np.where(inside, mz, self.low) - self.low) / (self.high - self.low) * self.bins
-        return np.where(inside, np.minimum(place.astype(np.intp), self.bins - 1), -1)
-
-
-class nearest_peak:  # noqa: N801
-    """Places m/z values at the nearest of some peaks, if it lies within the tolerance."""
-
-    def __init__(self, peaks: NDArray[np.float64], ppm: float) -> None:
-        self.order = np.argsort(peaks)
-        self.peaks, self.ppm = peaks[self.order], ppm
-        self.key = f"{hashlib.sha256(peaks.tobytes()).hexdigest()}-{ppm!r}"
-
-    def __call__(self, mz: NDArray[np.float64]) -> NDArray[np.intp]:
-        """The peak of each value, -1 where none is near."""
-        middles = (self.peaks[1:] + self.peaks[:-1]) / 2
-        near = np.searchsorted(middles, mz)
-        close = np.abs(mz - self.peaks[near]) <= self.ppm * 1e-6 * self.peaks[near]
-        return np.where(close, self.order[near], -1)
-
-
-def _dataset(path: Path, place: Any, bins: int, options: Options, fitted: Any | None) -> Dataset:
-    with OpenImzML(path) as image:
-        maxima = None if fitted is None else fitted.maxima
-        key = _key(image, place.key, maxima)
-        binned: Binned = bin_spectra(image, place, bins, maxima, key)
-    if binned.kept.max(initial=-1) >= len(image.coordinates):
-        raise FileFormatError(f"the binned rows of {path} in the cache are not its own: {key}")
-    messages = image.messages + settle_bad_rows(
-        path, binned.bad, len(image.coordinates), options.skip_bad
-    )
-    preparation = fitted or ImzMLPreparation(
-        (float(place.low), float(place.high)), bins, binned.maxima
-    )
-    return Dataset(
-        name=path.name, X=binned.X, coordinates=image.coordinates[binned.kept],
-        source=f"path {path}", preparation=preparation, skipped=tuple(binned.bad),
-        messages=messages,
-    )  # fmt: skip
-
-
-def _key(image: OpenImzML, place: str, maxima: NDArray[np.float32] | None) -> str:
-    given = b"" if maxima is None else maxima.tobytes()
-    digest = hashlib.sha256(place.encode() + given).hexdigest()[:16]
-    return f"{fingerprint([image.path, image.ibd])}-{digest}"
-
-
 class OpenImzML:
-    """An imzML file and its .ibd, every declared offset checked against its size."""
+    """An imzML file and its .ibd file; every declared offset is checked against the file's size."""
 
     def __init__(self, source: str | os.PathLike[str]) -> None:
         self.path = regular_file(source)
@@ -163,7 +45,7 @@ class OpenImzML:
     def _parse(self) -> Any:
         module = need("pyimzml.ImzMLParser")
         with reading(self.path, "imzML"), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # pyimzML tells of unknown vocabulary terms at length
+            warnings.simplefilter("ignore")  # about unknown vocabulary terms
             parser = _flat(module.ImzMLParser)(str(self.path), ibd_file=None)
             groups = parser.metadata.referenceable_param_groups
             for group in (groups[parser.mzGroupId], groups[parser.intGroupId]):
@@ -179,7 +61,7 @@ class OpenImzML:
             held = stream.read(16).hex()
         if named and named.strip("{}").replace("-", "").lower() != held:
             self.messages += (
-                tell(
+                notify(
                     f"{self.path} and {self.ibd.name} carry different identifiers: are they a pair?"
                 ),
             )
@@ -242,7 +124,7 @@ def _flat(parser: type) -> type:
 
     def fix_offsets(self: Any) -> None:
         for offsets in (self.mzOffsets, self.intensityOffsets):
-            _unwrap(_numbers(offsets))
+            unwrap_offsets(_numbers(offsets))
 
     names = ("mzOffsets", "mzLengths", "intensityOffsets", "intensityLengths")
     lists = {name: kept(name, lambda values: array("q", values)) for name in names}
@@ -255,10 +137,10 @@ def _numbers(values: array[int]) -> NDArray[np.int64]:
     return np.frombuffer(values, np.int64)
 
 
-def _unwrap(offsets: NDArray[np.int64]) -> None:
-    """Mend offsets that some writers keep in 32 bits with a sign: at each wrap, 2^32 are added.
+def unwrap_offsets(offsets: NDArray[np.int64]) -> None:
+    """Repair, in place, offsets that some writers keep in 32 bits: at each wrap, 2^32 are added.
 
-    As pyimzML does, but in place: its lists would take 80 bytes a spectrum.
+    pyimzML does the same with lists, which would take 80 bytes a spectrum.
     """
     negative = offsets < 0
     if negative.any():

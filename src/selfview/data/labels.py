@@ -1,4 +1,4 @@
-"""Labels as files hold them: names of classes or measurements, with gaps."""
+"""Labels in files: names of classes or measurements, some of them missing."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data.collecting import collect
+from selfview.data.array_files import npz_array, npz_names
 from selfview.data.dataset import Array
-from selfview.data.guard import reading, regular_file, settle_bad_rows
-from selfview.data.npz import npz_array, npz_names
-from selfview.data.table_files import TABLES, named, open_table
+from selfview.data.guard import reading, regular_file, report_bad_rows
+from selfview.data.table_rows import TABLES, named, open_table, read_rows
 from selfview.errors import FileFormatError, InputError
 from selfview.labels import NONE, looks_continuous
 
@@ -22,11 +21,11 @@ _WRITTEN_OUT = re.compile(r"[+-]?\d{1,9}\.\d*(e[+-]?\d\d?)?", re.ASCII)  # 1.0, 
 
 
 def read_labels(values: Sequence[str]) -> tuple[Array | None, tuple[str, ...]]:
-    """What texts mean as labels: numbers of classes and their names, or measurements and no names.
+    """Labels out of texts: class codes and names of classes, or measurements and no names.
 
-    A row has none if its text is empty or "nan"; among numbers also if it is another word for that
-    (NA, null), or -1 beside two or more classes that aren't negative. Such a row is of class -1, or
-    its measurement is NaN. Without any label at all, there are None.
+    A row has no label if its text is empty or "nan"; among numbers also if it is NA or null, or -1
+    beside two or more classes that aren't negative. Such a row gets the code -1 or the measurement
+    NaN. If no row has a label, the result is None and no names.
     """
     words = [value.strip() for value in values]
     words = ["" if word.lower() == "nan" else word for word in words]
@@ -42,10 +41,10 @@ def read_labels(values: Sequence[str]) -> tuple[Array | None, tuple[str, ...]]:
 
 
 def encode_labels(values: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
-    """Integers from 0 and the sorted names they stand for; numbers are sorted as numbers.
+    """Class codes from 0 and the sorted names of the classes; numbers are sorted as numbers.
 
-    If all are whole but written as fractions, as `numpy.savetxt` does, they are named as whole. An
-    empty one is no label.
+    Whole numbers written as fractions (1.0, 2.0, as `numpy.savetxt` does) are named 1, 2. An empty
+    text is no label.
     """
     if all(_WRITTEN_OUT.fullmatch(v) and float(v).is_integer() for v in values if v):
         values = [v and str(int(float(v))) for v in values]
@@ -55,14 +54,14 @@ def encode_labels(values: Sequence[str]) -> tuple[Array, tuple[str, ...]]:
 
 
 def side_values(path: Path, column: str | None = None) -> Array:
-    """A value for each row, from a file of its own: numbers, or texts without blanks around them.
+    """A value for each row out of a file: numbers, or texts without blanks around them.
 
     Parameters
     ----------
     path : Path
-        An array, a table, or a text with a value on each line.
-    column : str, optional
-        Of a table; not needed if it has only one, or if all hold numbers.
+        An array, a table, or a text file with a value on each line.
+    column : str or None, default None
+        The column of a table; not needed if it has only one, or if all hold numbers.
     """
     kind = path.suffix.lower()
     if kind in TABLES:
@@ -92,7 +91,7 @@ def side_values(path: Path, column: str | None = None) -> Array:
 
 
 def labels_of_file(path: Path, column: str | None = None) -> tuple[Array, tuple[str, ...]]:
-    """The labels in a file of their own, and the names of their classes; see `read_labels`."""
+    """The labels in a file of labels, and the names of the classes; see `read_labels`."""
     values = side_values(path, column)
     if values.dtype.kind != "U":
         return values, ()
@@ -103,7 +102,7 @@ def labels_of_file(path: Path, column: str | None = None) -> tuple[Array, tuple[
 
 
 def as_measurements(labels: Array, names: Sequence[str]) -> Array:
-    """Labels that were taken for classes, as the numbers that their names are."""
+    """Class codes turned into measurements: the numbers that the names of the classes are."""
     if not names:
         return labels
     numbers = _numbers(names)
@@ -117,8 +116,8 @@ def _of_table(path: Path, column: str | None) -> Array:
     own = [c for c in table.columns if c not in table.index]
     if column is not None:
         own = [named(table, column, "label")]
-    found = collect(table, (), own)
-    settle_bad_rows(path, found.bad, found.total, skip_bad=False)
+    found = read_rows(table, (), own)
+    report_bad_rows(path, found.bad, found.total, skip_bad=False)
     if len(own) == 1:
         return np.array([text.strip() for text in found.aside[own[0]]])
     numbers = []

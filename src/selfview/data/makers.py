@@ -13,22 +13,18 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from selfview.data import msi_target
-from selfview.data.archives import tar_members, zip_member
-from selfview.data.arrays import ArrayPreparation
+from selfview.data.array_files import npz_arrays, read_idx
+from selfview.data.arrays import as_images
 from selfview.data.audio import AudioPreparation, read_wav
-from selfview.data.dataset import Array, Dataset
-from selfview.data.guard import reading
-from selfview.data.homes import EMNIST_NAMES
-from selfview.data.idx import read_idx
-from selfview.data.images import ImagePreparation, as_images
-from selfview.data.imzml import PeakPreparation, fit_imzml
+from selfview.data.dataset import Array, Dataset, Options
+from selfview.data.downloads import EMNIST_NAMES
+from selfview.data.guard import reading, tar_members, zip_member
+from selfview.data.images import ImagePreparation
 from selfview.data.labels import encode_labels
-from selfview.data.newsgroups import strip_post
-from selfview.data.npz import read_npz_arrays
-from selfview.data.preparation import Options
+from selfview.data.preparation import ArrayPreparation
+from selfview.data.spectra import PeakPreparation, fit_imzml
 from selfview.data.synthetic import synthetic_msi
-from selfview.data.texts import fit_vocabulary, snippets_of
+from selfview.data.texts import fit_vocabulary, snippets_of, strip_post
 from selfview.errors import DownloadError, FileFormatError
 
 _DIGITS = tuple("0123456789")
@@ -38,6 +34,7 @@ _CLOTHES = (
 )  # fmt: skip
 ROOTS = ("CCAT", "GCAT", "MCAT", "ECAT")
 MIN_WORDS = 5
+MSI_COLOURS = Path(__file__).with_name("msi_rgb.npz")
 
 
 def digits(_: tuple[Path, ...]) -> Dataset:
@@ -116,14 +113,14 @@ def reuters(paths: tuple[Path, ...]) -> Dataset:
 
     The paper's epsilon of 20 belongs to rows of length sqrt(2000); it is scaled to these.
     """
-    parts = read_npz_arrays(paths[0], ("X", "y", "subset"))
-    presence = csr_matrix(parts["X"], dtype=np.float64)
+    presences, y, subset = npz_arrays(paths[0], ("X", "y", "subset"))
+    presence = csr_matrix(presences, dtype=np.float64)
     idf = np.log((1 + presence.shape[0]) / (1 + presence.getnnz(axis=0))) + 1
     rows = _sample(np.flatnonzero(presence.getnnz(axis=1) > 0))
     X = _unit_rows(csr_matrix(presence[rows].multiply(idf)))
     return Dataset(
-        "reuters", X, parts["y"][rows].astype(np.int64), ROOTS,
-        further={"subset": parts["subset"][rows].astype(np.int64)}, ids=rows,
+        "reuters", X, y[rows].astype(np.int64), ROOTS,
+        further={"subset": subset[rows].astype(np.int64)}, ids=rows,
         epsilon=round(20 * float(np.sqrt(X.shape[1] / 2000)), 1),
         preparation=ArrayPreparation((X.shape[1],)),
     )  # fmt: skip
@@ -177,7 +174,7 @@ def fsdd(paths: tuple[Path, ...]) -> Dataset:
     """Spectrograms of the 3,000 recordings; the digit is the label, the speaker a further one.
 
     The project calls recordings 0 to 4 of each speaker and digit its test set: ``further["test"]``.
-    It is not the `Dataset`'s split, because the paper's figures are those of a stratified fifth.
+    It is not the `Dataset`'s split: the paper's results are those of a stratified fifth.
     """
     how = AudioPreparation()
     found = sorted(
@@ -203,31 +200,31 @@ def fsdd(paths: tuple[Path, ...]) -> Dataset:
     )  # fmt: skip
 
 
-def _is_recording(name: str) -> bool:
-    return re.search(r"recordings/[^/]+\.wav$", name) is not None
-
-
 def bladder(paths: tuple[Path, ...]) -> Dataset:
     """79 annotated peaks of a mouse bladder, each divided by its maximum over all spectra.
 
     Every pixel with a signal is kept, also off the tissue: the paper removed its background by
-    hand, and no such drawing exists here. The segments (1 to 6) come from an algorithm, not from an
-    expert, so they are a further label; 3 and 4 lie off the tissue, and ``further["tissue"]`` is 1
-    for pixels of the others. ``further["rgb"]`` are the stored colours to regress
-    embeddings on (see `msi_target`). The 108 empty spectra are dropped.
+    hand, and its mask isn't public. The 108 empty spectra are dropped. ``further["segment"]``
+    (1 to 6) comes from an algorithm, not from an expert; segments 3 and 4 lie off the tissue, and
+    ``further["tissue"]`` is 1 for the others. ``further["rgb"]`` are colours to regress embeddings
+    on: the paper regresses on an image whose colours are a 3-d t-SNE of the spectra, which isn't
+    public. Ours were made once, by scikit-learn's ``TSNE(3, init="pca", random_state=0)``, the 1st
+    to 99th percentile of each coordinate scaled to 0..255.
     """
-    parts = read_npz_arrays(paths[0], ("X", "mz", "x", "y", "ssc"))
-    maxima = parts["X"].max(axis=0)
-    keep = np.flatnonzero(parts["X"].any(axis=1))
-    segment = parts["ssc"][keep].astype(np.int64)
-    tissue = (~np.isin(segment, (3, 4))).astype(np.int64)
-    further: dict[str, Array] = {"segment": segment, "tissue": tissue}
-    if (rgb := msi_target.load(len(keep))) is not None:
+    X, mz, x, y, ssc = npz_arrays(paths[0], ("X", "mz", "x", "y", "ssc"))
+    maxima = X.max(axis=0)
+    keep = np.flatnonzero(X.any(axis=1))
+    segment = ssc[keep].astype(np.int64)
+    further: dict[str, Array] = {
+        "segment": segment, "tissue": (~np.isin(segment, (3, 4))).astype(np.int64),
+    }  # fmt: skip
+    (rgb,) = npz_arrays(MSI_COLOURS, ("rgb",))
+    if len(rgb) == len(keep):
         further["rgb"] = rgb
     return Dataset(
-        "msi", (parts["X"] / maxima)[keep].astype(np.float32), further=further,
-        coordinates=np.stack([parts["x"], parts["y"]], axis=1)[keep].astype(np.int64),
-        ids=keep, preparation=PeakPreparation(parts["mz"], maxima),
+        "msi", (X / maxima)[keep].astype(np.float32), further=further,
+        coordinates=np.stack([x, y], axis=1)[keep].astype(np.int64),
+        ids=keep, preparation=PeakPreparation(mz, maxima),
     )  # fmt: skip
 
 

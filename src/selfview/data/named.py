@@ -1,4 +1,4 @@
-"""The named datasets: those of the paper, two that stand in for what isn't public, and digits."""
+"""The named datasets: the paper's, substitutes for two that aren't public, and digits."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from selfview.data import homes, makers
-from selfview.data.cache import remembered
+from selfview.data import downloads, makers
 from selfview.data.dataset import Dataset
-from selfview.data.fetch import Found, RemoteFile, find_local, find_remote
+from selfview.data.downloads import Found, RemoteFile, find_local, find_remote
+from selfview.data.prepared import remembered
 from selfview.errors import InputError
 
 
@@ -17,10 +17,10 @@ from selfview.errors import InputError
 class Entry:
     """What is known of a dataset before it is loaded.
 
-    ``local`` are its files under SELFVIEW_DATA and ``make`` prepares them; ``remote`` are the
-    official files and ``make_remote`` prepares those, if they come in another form.
-    ``local`` may have several forms, the first that is there is taken. ``version`` goes up when a
-    preparation changes, so that cached rows are made anew; version 0 isn't cached at all.
+    ``remote`` are the official files, which may also lie under SELFVIEW_DATA; ``local`` are other
+    forms of them there, of which the first that is found is taken. ``make`` prepares the files;
+    ``make_remote`` prepares the official ones if they come in another form. ``version`` goes up
+    when a preparation changes, so that cached rows are made again; version 0 isn't cached.
     """
 
     title: str
@@ -56,23 +56,23 @@ DATASETS: dict[str, Entry] = {
         "articles of clothing, 28x28 pixels", 70_000, "1x28x28", 10,
         "Fashion-MNIST, Xiao, Rasul and Vollgraf, arXiv:1708.07747, 2017",
         "MIT", makers.mnist_like, epsilon=2.0,
-        local=(homes.idx_names("fashion-mnist"),), remote=homes.FASHION_MNIST,
+        remote=downloads.FASHION_MNIST,
     ),
     "emnist-digits": Entry(
         "handwritten digits, the paper's E-MNIST, 28x28 pixels", 280_000, "1x28x28", 10,
         _EMNIST, "public domain (NIST)", makers.emnist, epsilon=2.0,
-        local=homes.EMNIST_LOCAL, remote=homes.EMNIST, make_remote=makers.emnist_zip,
+        local=downloads.EMNIST_LOCAL, remote=downloads.EMNIST, make_remote=makers.emnist_zip,
     ),
     "mnist": Entry(
         "handwritten digits, 28x28 pixels", 70_000, "1x28x28", 10,
         "MNIST, LeCun, Cortes and Burges, 1998", "none stated", makers.mnist_like, epsilon=2.0,
-        local=(homes.idx_names("mnist"),), remote=homes.MNIST,
+        remote=downloads.MNIST,
     ),
     "20news": Entry(
         "posts of 20 newsgroups, tf-idf of 2,000 words", 17_027, "2000", 20,
         "20 Newsgroups, Lang, NewsWeeder, ICML 1995", "freely distributed, none stated",
         makers.newsgroups, epsilon=20.0, version=3,
-        local=(("20newsgroups/20news-bydate.tar.gz",),), remote=homes.NEWSGROUPS,
+        remote=downloads.NEWSGROUPS,
     ),
     "reuters": Entry(
         "RCV1 stories of one of four roots, tf-idf", 10_000, "2000 (746 from SELFVIEW_DATA)", 4,
@@ -83,13 +83,13 @@ DATASETS: dict[str, Entry] = {
         "spoken digits of six speakers, spectrograms of 48x48", 3000, "2304", 10,
         "Free Spoken Digit Dataset, Jackson et al., doi:10.5281/zenodo.1342401, 2018",
         "CC BY-SA 4.0", makers.fsdd, epsilon=5.0,
-        local=(("fsdd/fsdd_recordings.tar.gz",),), remote=homes.FSDD, version=2,
+        local=(("fsdd/fsdd_recordings.tar.gz",),), remote=downloads.FSDD, version=2,
     ),
     "msi": Entry(
         "mass-spectrometry image of a mouse bladder", 34_732, "79 (1024 from PRIDE)", 0,
         "Römpp et al., Angewandte Chemie 49, 2010; PRIDE PXD001283",
         "public data (PRIDE); peak table MIT", makers.bladder,
-        local=(("msi/mouse_bladder_maldi_msi.npz",),), remote=homes.BLADDER,
+        local=(("msi/mouse_bladder_maldi_msi.npz",),), remote=downloads.BLADDER,
         make_remote=makers.bladder_imzml, version=2,
     ),
     "synthetic-msi": Entry(
@@ -109,9 +109,9 @@ def entry_of(name: str) -> Entry:
 def load_dataset(name: str) -> Dataset:
     """A named dataset, prepared as in the paper.
 
-    Files are taken from the folder that the environment variable ``SELFVIEW_DATA`` names, else from
-    the dataset's official home, verified. Prepared rows are kept in the cache folder
-    (``SELFVIEW_CACHE``), so that only the first load takes time.
+    Files come from the folder that the environment variable ``SELFVIEW_DATA`` names, else they are
+    downloaded and verified. Prepared rows are kept in the cache folder (``SELFVIEW_CACHE``), so
+    that only the first load takes time.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def load_dataset(name: str) -> Dataset:
 
 def locate(entry: Entry) -> tuple[Found, Callable[[tuple[Path, ...]], Dataset]]:
     """The files of a dataset (fetched if need be) and the function that prepares them."""
-    if not entry.local:
+    if not entry.places:
         return Found((), entry.origin), entry.make
     make = entry.make_remote or entry.make
     for names in entry.places:

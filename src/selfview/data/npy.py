@@ -1,9 +1,11 @@
-"""The .npy format: in memory if small, else mapped; never pickled, sizes checked first."""
+"""The .npy format: read without pickle, mapped if large, written and processed in blocks."""
 
 from __future__ import annotations
 
 import math
+import mmap
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -34,6 +36,7 @@ def read_npy(source: str | os.PathLike[str]) -> Array:
 
 
 def npy_header(path: Path, stream: IO[bytes], text: bool = False) -> tuple[Any, bool, Any]:
+    """Shape, whether columns are stored first, and type; only numbers, or also `text`."""
     version = np.lib.format.read_magic(stream)
     read = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -50,7 +53,45 @@ def npy_header(path: Path, stream: IO[bytes], text: bool = False) -> tuple[Any, 
 
 
 def native(array: Array) -> Array:
-    """Native byte order; half and extended precision as float32 and float64."""
+    """The array in native byte order; half and extended precision as float32 and float64."""
     if array.dtype.kind == "f" and array.dtype.itemsize not in (4, 8):
         return array.astype(np.float32 if array.dtype.itemsize < 4 else np.float64)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def write_header(stream: IO[bytes], dtype: Any, shape: tuple[int, ...]) -> int:
+    """Write a .npy header, whose length is the same for any number of rows; returns the length."""
+    descr = np.lib.format.dtype_to_descr(np.dtype(dtype))
+    header = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(stream, header)
+    return stream.tell()
+
+
+def write_rows(path: Path, row_shape: tuple[int, ...], dtype: Any, blocks: Iterable[Array]) -> None:
+    """Write blocks of rows to a .npy file as they come, however many there will be."""
+    n = 0
+    with path.open("wb") as stream:
+        start = write_header(stream, dtype, (0, *row_shape))
+        for block in blocks:
+            stream.write(np.ascontiguousarray(block, dtype=dtype).tobytes())
+            n += len(block)
+        stream.seek(0)
+        if write_header(stream, dtype, (n, *row_shape)) != start:
+            raise OSError("the header grew")
+
+
+def blocks_of(array: Array) -> Iterator[tuple[int, Array]]:
+    """The array in blocks of rows, each with the number of its first row.
+
+    The pages of a read-only map are given back after each block, so that they don't count as
+    memory.
+    """
+    base: Any = array
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        base = base.base
+    mapped = isinstance(base, np.memmap) and base.mode == "r" and hasattr(mmap, "MADV_DONTNEED")
+    step = max(1, guard.BLOCK // max(1, array[:1].nbytes))
+    for start in range(0, len(array), step):
+        yield start, np.array(array[start : start + step])
+        if mapped:
+            base._mmap.madvise(mmap.MADV_DONTNEED)

@@ -3,18 +3,45 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from selfview.data.dataset import Dataset
-from selfview.data.folders import existing
-from selfview.data.kinds import read_path
+from selfview.data import arrays, audio, images, texts
+from selfview.data.dataset import Dataset, Options
+from selfview.data.folders import existing, files_under
 from selfview.data.named import DATASETS, load_dataset
-from selfview.data.preparation import Options
+from selfview.data.preparation import Preparation, row_options
+from selfview.data.spectra import fit_imzml
+from selfview.data.table_rows import TABLES
+from selfview.data.tables import TablePreparation, fit_table
 from selfview.errors import InputError
+
+# How the files of each suffix are read, and the options that mean something for them.
+READERS: dict[str, tuple[Callable[[Path, Options], Dataset], tuple[str, ...]]] = {
+    ".npy": (images.fit_array, ()),
+    ".npz": (images.fit_array, ("array", "id", "label")),
+    ".mtx": (images.fit_array, ()),
+    ".csv": (fit_table, ("header", "id", "label")),
+    ".tsv": (fit_table, ("header", "id", "label")),
+    ".parquet": (fit_table, ("id", "label")),
+    ".jsonl": (texts.fit_text, ("id", "label", "min_words", "text", "vocabulary")),
+    ".txt": (texts.fit_text, ("labels_from_name", "min_words", "vocabulary")),
+    **dict.fromkeys(audio.SUFFIXES, (audio.fit_audio, ("labels_from_name",))),
+    **dict.fromkeys(images.SUFFIXES, (images.fit_images, ("image_size", "labels_from_name"))),
+    ".imzml": (fit_imzml, ("bins", "mz_range")),
+    ".gz": (images.fit_idx, ()),
+}
+# What a folder may hold, and the suffix that stands for it. Texts come last: among as many notes
+# or captions as pictures, the pictures are meant.
+_FOLDER_KINDS = {".wav": audio.SUFFIXES, ".png": images.SUFFIXES, ".txt": texts.SUFFIXES}
 
 
 def read(
     source: str | os.PathLike[str],
     *,
+    preparation: Preparation | GivenRows | None = None,
     array: str | None = None,
     label: str | int | None = None,
     id: str | int | None = None,
@@ -35,31 +62,36 @@ def read(
     source : str or path
         A dataset's name (unless a file of that name exists), or a path: .npy, .npz, .mtx, .csv,
         .tsv, .parquet, .jsonl, .txt, .wav, .flac, .ogg, .mp3, .png, .jpg, .imzML, IDX (.gz), or a
-        folder of recordings, images or .txt files. Of a folder the kind that most of its files are
-        of is read, and a message names the others.
-    array : str, optional
-        Which array of an .npz file holds the rows; ``X`` or the only one by default.
-    label, id : str or int, optional
+        folder of recordings, images or .txt files. In a folder, files of the most frequent kind are
+        read, and a message names the others.
+    preparation : Preparation or None, default None
+        That of a fitted model: rows are made as they were for its fit, and of the options below
+        only ``array``, ``label``, ``id``, ``labels_from_name`` and ``skip_bad`` are allowed.
+    array : str or None, default None
+        The array of an .npz file that holds the rows; None: ``X``, or the only one.
+    label, id : str, int or None, default None
         Column of a table, field of a .jsonl file or array of an .npz that holds labels or row
         names. Columns of a table without a header are called 1, 2, 3 ... The names of a .jsonl
-        file's rows are in the field ``id`` by default; lines without one are counted.
-    labels_from_name : str, optional
+        file's rows are in the field ``id`` if None; lines without one are counted.
+    labels_from_name : str or None, default None
         A regular expression searched in each file's name, whose group 1 is the label:
-        ``"^([0-9])_"`` for ``7_ann_3.wav``. By default sub-folders, if any, are the labels.
-    header : bool, optional
-        Whether a .csv or .tsv starts with column names; told from the file by default.
-    text : str
+        ``"^([0-9])_"`` for ``7_ann_3.wav``. None: sub-folders, if any, are the labels.
+    header : bool or None, default None
+        Whether a .csv or .tsv starts with column names; None: the first lines decide.
+    text : str, default "text"
         Field of a .jsonl file that holds the text.
-    vocabulary : int
-        Texts: how many words to keep, the most frequent ones.
-    min_words : int
+    vocabulary : int, default 2000
+        Texts: how many of the most frequent words to keep.
+    min_words : int, default 1
         Texts with fewer different words of the vocabulary are left out.
-    image_size : int or (width, height), optional
-        Images: resize to this; by default to the size that most have.
-    mz_range, bins :
-        imzML: the range and number of equal m/z bins.
-    skip_bad : bool
-        Leave out rows that can't be read, and say how many, instead of an error that names them.
+    image_size : int, (width, height) or None, default None
+        Images: resize to this; None: to the size that most have.
+    mz_range : (float, float), default (50.0, 1000.0)
+        imzML: the range of the m/z bins.
+    bins : int, default 1024
+        imzML: the number of equal m/z bins.
+    skip_bad : bool, default False
+        Leave out rows that can't be read, with a message, instead of raising an error.
 
     Returns
     -------
@@ -75,18 +107,110 @@ def read(
     (5, 3)
     """
     size = (image_size, image_size) if isinstance(image_size, int) else image_size
+    columns = {"label": label, "id": id}
     options = Options(
-        array=array, label=_text(label), id=_text(id), labels_from_name=labels_from_name,
-        header=header, text=text, vocabulary=vocabulary, min_words=min_words, image_size=size,
-        mz_range=mz_range, bins=bins, skip_bad=skip_bad,
+        array=array, labels_from_name=labels_from_name, header=header, text=text,
+        vocabulary=vocabulary, min_words=min_words, image_size=size, mz_range=mz_range, bins=bins,
+        skip_bad=skip_bad, **{k: None if v is None else str(v) for k, v in columns.items()},
     )  # fmt: skip
-    if str(source) in DATASETS and not os.path.exists(source):
-        given = options.given()
+    given = options.given()
+    named = str(source) in DATASETS and not os.path.exists(source)
+    if preparation is not None:
+        if named:
+            dataset = load_dataset(str(source))
+            preparation.check(dataset)
+            return dataset
+        return preparation.read(
+            source, skip_bad=skip_bad, **{name: getattr(options, name) for name in given}
+        )
+    if named:
         if given:
             raise InputError(f"{', '.join(given)} can't be given with the dataset {source}")
         return load_dataset(str(source))
-    return read_path(existing(source), options)
+    path = existing(source)
+    kind = _kind_of(path)
+    reader, meant = READERS[kind]
+    wrong = [name for name in given if name not in meant]
+    if wrong:
+        possible = f"; possible are {', '.join(meant)}" if meant else ""
+        raise InputError(f"{path}: {', '.join(wrong)} means nothing for {kind} files{possible}")
+    return reader(path, options)
 
 
-def _text(name: str | int | None) -> str | None:
-    return None if name is None else str(name)
+def _kind_of(path: Path) -> str:
+    """The suffix of `READERS` that the path is read by."""
+    kind = _kind_of_folder(path) if path.is_dir() else path.suffix.lower()
+    if kind not in READERS and images.is_idx(path):
+        kind = ".gz"
+    if kind == ".gz" and Path(path.stem).suffix.lower() in READERS:
+        raise InputError(f"{path} is packed, and only IDX files are read so: unpack it first")
+    if kind not in READERS:
+        known = ", ".join(sorted(READERS))
+        raise InputError(f"{path}: files of this kind can't be read; known are {known}")
+    return kind
+
+
+def _kind_of_folder(path: Path) -> str:
+    """The kind that most of the folder's files are of."""
+    found = [file.suffix.lower() for file in files_under(path)]
+    counts = {
+        kind: sum(suffix in suffixes for suffix in found)
+        for kind, suffixes in _FOLDER_KINDS.items()
+    }
+    most = max(counts.values())
+    if most == 0:
+        known = ", ".join(suffix for kinds in _FOLDER_KINDS.values() for suffix in kinds)
+        raise InputError(f"{path} holds no {known} files")
+    if counts[".wav"] == counts[".png"] == most:
+        raise InputError(
+            f"{path} holds as many recordings as pictures ({most} each); give a folder of one kind"
+        )
+    return next(kind for kind, count in counts.items() if count == most)
+
+
+@dataclass(frozen=True)
+class GivenRows:
+    """Reads rows for a model that was saved from Python: numbers as they are, shape checked.
+
+    ``columns`` are the names that the data frame of the fit had, if it was one.
+    """
+
+    shape: tuple[int, ...]
+    columns: tuple[str, ...] = ()
+
+    def read(self, source: str | os.PathLike[str], **options: Any) -> Dataset:
+        """The rows of an array file or a table.
+
+        Parameters
+        ----------
+        source : path
+        **options
+            Those of `Preparation.read`.
+        """
+        chosen = row_options(options)
+        path = existing(source)
+        suffix = path.suffix.lower()
+        if suffix in arrays.SUFFIXES:
+            dataset = arrays.read_array_file(path, chosen, images=False)
+        elif suffix in TABLES and self.columns:
+            dataset = TablePreparation(self.columns, header=True).read_files(path, chosen)
+        elif suffix in TABLES:
+            dataset = fit_table(path, chosen)
+        else:
+            raise InputError(
+                f"{path}: this model was saved from Python, which doesn't keep how rows are made "
+                f"from files: give the rows themselves, as {', '.join((*arrays.SUFFIXES, *TABLES))}"
+            )
+        self.check(dataset)
+        return dataset
+
+    def check(self, dataset: Dataset) -> None:
+        """Raise InputError unless rows have the shape of the fit's."""
+        found = tuple(dataset.X.shape[1:])
+        if found != self.shape:
+            path = dataset.source.startswith("path ")
+            where = dataset.source.removeprefix("path ") if path else dataset.name
+            raise InputError(
+                f"{where} has rows of shape {found}, this model needs {self.shape}. It was saved "
+                "from Python, so rows are taken as they are: give them as they were given to fit"
+            )

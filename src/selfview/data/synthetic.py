@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data.dataset import Dataset
-from selfview.data.imzml import ImzMLPreparation
+from selfview.data.spectra import ImzMLPreparation
 from selfview.errors import InputError
 
 REGIONS = ("off tissue", "ground", "rim", "nucleus left", "nucleus right", "tract")
@@ -25,13 +25,13 @@ def synthetic_msi(
 
     Parameters
     ----------
-    width, height : int
+    width, height : int, default 80
         Pixels.
-    bins : int
+    bins : int, default 1024
         m/z bins between 50 and 1000.
-    peaks : int
+    peaks : int, default 180
         Peaks of the tissue, isotopes not counted.
-    seed : int
+    seed : int, default 0
         The same seed gives the same image, bit for bit.
 
     Returns

@@ -1,4 +1,4 @@
-"""Delimited text and Parquet, a chunk of rows at a time; a row that can't be read gets a reason."""
+"""Delimited text and Parquet, some rows at a time; every row that can't be read gets a reason."""
 
 from __future__ import annotations
 
@@ -7,99 +7,42 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from difflib import get_close_matches
+from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from selfview.data.dataset import Array
 from selfview.data.guard import need, reading, regular_file
 from selfview.errors import FileFormatError, InputError
 
-TABLES = (".csv", ".tsv", ".parquet")
-_ROWS = 4096
-_FIRST = 200  # rows that tell what a comma in a number is
+_ROWS = 4096  # that are parsed at a time
+_FIRST = 200  # rows that decide whether a comma is a decimal point
 _BUFFER = 2**16  # bytes a column
 _LARGEST = float(np.finfo(np.float32).max)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
-@dataclass
-class Chunk:
-    """Some rows: the numbers of the good ones, texts of the side columns, reasons for the bad."""
+@dataclass(frozen=True)
+class TableRows:
+    """The numbers of the good rows, texts of other columns beside them, reasons for the bad."""
 
-    values: NDArray[np.float32]
+    X: Array
     aside: dict[str, list[str]]
-    bad: list[str] = field(default_factory=list)
+    bad: list[str]
 
     @property
     def total(self) -> int:
-        """Rows seen, good and bad."""
-        return len(self.values) + len(self.bad)
-
-
-class TableFile(Protocol):
-    """A table on disk."""
-
-    path: Path
-    columns: tuple[str, ...]
-    header: bool
-    index: tuple[str, ...]  # columns that only number or name the rows, as pandas writes them
-
-    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[Chunk]:
-        """The rows of these columns, with the texts of the columns aside."""
-
-
-def open_table(path: Path, header: bool | None, hints: Sequence[str]) -> TableFile:
-    """The table; `hints` are column names that tell a header line when `header` is None."""
-    table: TableFile
-    if path.suffix.lower() == ".parquet":
-        table = ParquetFile(path)
-    else:
-        table = DelimitedFile(path, header, hints)
-    doubles = sorted({c for c in table.columns if table.columns.count(c) > 1})
-    if doubles:
-        raise FileFormatError(f"{path} has more than one column called {', '.join(doubles[:5])}")
-    return table
-
-
-def named(table: TableFile, column: str, option: str) -> str:
-    """The column, if the table has it; else an error that says which it has."""
-    if column in table.columns:
-        return column
-    lower = {c.lower(): c for c in table.columns}
-    near = get_close_matches(column.lower(), lower, 1)
-    meant = f"; did you mean {lower[near[0]]!r}?" if near else ""
-    raise InputError(
-        f"{table.path} has no column {column!r} for {option}, but {some(table.columns)}{meant}"
-    )
-
-
-def some(columns: Sequence[str]) -> str:
-    """The first few of the columns, in words."""
-    more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
-    shown = (c if len(c) <= 40 else c[:40] + "..." for c in columns[:8])
-    return "columns " + ", ".join(map(repr, shown)) + more
-
-
-def check_words(path: Path, bad: Sequence[str], total: int) -> None:
-    """A column that holds words in every row is not a mistake of the rows."""
-    columns = {found[1] for reason in bad if (found := re.search(r"column ('.*?'): ", reason))}
-    if len(bad) == total and len(columns) == 1:
-        raise InputError(
-            f"{path}: column {columns.pop()} holds no numbers. Say what it is with --label or --id "
-            "(label=..., id=...), or take it out"
-        )
+        """Rows read, good and bad."""
+        return len(self.X) + len(self.bad)
 
 
 class DelimitedFile:
-    """A .csv or .tsv file; what stands between its fields is told from the first lines.
+    """A .csv or .tsv file; its first lines decide the delimiter, the header and decimal commas.
 
-    Where that isn't a comma, a comma can be the decimal point, if the first rows say so. True and
-    False are 1 and 0.
+    True and False are 1 and 0.
     """
 
     def __init__(self, source: Path, header: bool | None, hints: Sequence[str]) -> None:
@@ -122,7 +65,7 @@ class DelimitedFile:
             for i in range(width)
         )
         nameless = self.header and width > 1 and not first[0].strip()
-        self.index = self.columns[:1] if nameless else ()
+        self.index = self.columns[:1] if nameless else ()  # as pandas writes it
 
     def _has_header(self, first: list[str], second: list[str], hints: Sequence[str]) -> bool:
         """Whether the first line names columns: a word above a number, or numbers in order."""
@@ -148,7 +91,8 @@ class DelimitedFile:
                 blank = 0
                 yield rows.line_num, row
 
-    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[Chunk]:
+    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
+        """The rows of these columns, with the texts of the columns aside."""
         where = [self.columns.index(c) for c in columns]
         sides = {c: self.columns.index(c) for c in aside}
         with reading(self.path, "a table"):
@@ -160,48 +104,48 @@ class DelimitedFile:
 
     def _chunk(
         self, rows: list[tuple[int, list[str]]], where: list[int], sides: dict[str, int]
-    ) -> Chunk:
-        width = len(self.columns)
-        good = [row for _, row in rows if len(row) == width]
-        bad: list[str] = []
-        values = self._floats([[row[i] for i in where] for row in good], len(where))
-        if values is None or len(good) < len(rows):
-            reasons = [self._reason(line, row, where) for line, row in rows]
-            good = [row for (_, row), reason in zip(rows, reasons, strict=True) if not reason]
-            bad = [reason for reason in reasons if reason]
-            values = self._floats([[row[i] for i in where] for row in good], len(where))
-        assert values is not None  # each value was parsed by itself above
-        texts = {c: [self._pointed(row[i]) for row in good] for c, i in sides.items()}
-        return Chunk(values, texts, bad)
+    ) -> TableRows:
+        numbers, good, bad = [], [], []
+        for line, row in rows:
+            try:
+                numbers.append(self._numbers(row, where))
+            except ValueError as error:
+                bad.append(f"line {line}: {error}")
+            else:
+                good.append(row)
+        X = np.array(numbers, dtype=np.float32).reshape(len(good), len(where))
+        return TableRows(
+            X, {c: [self._pointed(row[i]) for row in good] for c, i in sides.items()}, bad
+        )
 
-    def _reason(self, line: int, row: list[str], where: list[int]) -> str:
+    def _numbers(self, row: list[str], where: list[int]) -> list[float]:
+        """The numbers of a row, or a ValueError that says which field is none."""
         if len(row) != len(self.columns):
-            return f"line {line}: {len(row)} fields instead of {len(self.columns)}"
-        for i in where:
-            shown = row[i] if len(row[i]) <= 30 else row[i][:30] + "..."
-            if not row[i].strip():
-                return f"line {line}: column {self.columns[i]!r} is empty"
-            number = self._number(row[i])
-            if number is None:
-                return f"line {line}: column {self.columns[i]!r}: {shown!r} is not a number"
-            if not abs(number) <= _LARGEST:
-                why = "too large for float32" if math.isfinite(number) else "not finite"
-                return f"line {line}: column {self.columns[i]!r}: {shown!r} is {why}"
-        return ""
-
-    def _floats(self, rows: list[list[str]], width: int) -> NDArray[np.float32] | None:
-        """All values as float32, or None if one isn't a finite number."""
-        texts = list(chain.from_iterable(rows))
+            raise ValueError(f"{len(row)} fields instead of {len(self.columns)}")
+        fields = [row[i] for i in where]
         try:
-            flat = [float(v) for v in texts]
-            if any("_" in v for v in texts):  # Python reads 1_000 as a number
-                return None
+            numbers = [float(field) for field in fields]
         except ValueError:
-            found = [self._number(v) for v in texts]
-            flat = [math.nan if v is None else v for v in found]
-        with np.errstate(over="ignore"):
-            values = np.array(flat).astype(np.float32).reshape(len(rows), width)
-        return values if np.isfinite(values).all() else None
+            pass
+        else:  # Python reads 1_000 as a number; NaN is the only number that differs from itself
+            if not numbers or (
+                min(numbers) >= -_LARGEST and max(numbers) <= _LARGEST
+                and sum(numbers) == sum(numbers) and "_" not in "".join(fields)
+            ):  # fmt: skip
+                return numbers
+        return [self._checked(self.columns[i], row[i]) for i in where]
+
+    def _checked(self, column: str, text: str) -> float:
+        if not text.strip():
+            raise ValueError(f"column {column!r} is empty")
+        number = self._number(text)
+        shown = text if len(text) <= 30 else text[:30] + "..."
+        if number is None:
+            raise ValueError(f"column {column!r}: {shown!r} is not a number")
+        if not abs(number) <= _LARGEST:
+            why = "too large for float32" if math.isfinite(number) else "not finite"
+            raise ValueError(f"column {column!r}: {shown!r} is {why}")
+        return number
 
     def _number(self, text: str) -> float | None:
         truth = {"true": 1.0, "false": 0.0}.get(text.strip().lower())
@@ -232,7 +176,8 @@ class ParquetFile:
             if self._file.metadata.num_rows == 0:
                 raise FileFormatError(f"{self.path} holds no rows")
 
-    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[Chunk]:
+    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
+        """The rows of these columns, with the texts of the columns aside."""
         schema = self._file.schema_arrow
         wrong = [c for c in columns if not _is_numeric(schema.field(c).type)]
         if wrong:
@@ -248,7 +193,9 @@ class ParquetFile:
                 start += batch.num_rows
         need("pyarrow").default_memory_pool().release_unused()
 
-    def _chunk(self, batch: Any, columns: Sequence[str], aside: Sequence[str], start: int) -> Chunk:
+    def _chunk(
+        self, batch: Any, columns: Sequence[str], aside: Sequence[str], start: int
+    ) -> TableRows:
         values = np.empty((batch.num_rows, len(columns)), dtype=np.float32)
         for i, column in enumerate(columns):
             array = batch.column(column)
@@ -264,7 +211,7 @@ class ParquetFile:
             c: [as_text(v) for v, ok in zip(batch.column(c).to_pylist(), good, strict=True) if ok]
             for c in aside
         }
-        return Chunk(values[good], texts, bad)
+        return TableRows(values[good], texts, bad)
 
 
 def _is_numeric(kind: Any) -> bool:
@@ -284,20 +231,16 @@ def _is_number(value: str) -> bool:
 
 
 def _numbered(first: list[str], second: list[str]) -> bool:
-    """Whether the first line counts columns, or gives them ascending numbers as wavelengths are.
+    """Whether the first line counts the columns, or holds ascending numbers such as wavelengths.
 
     Eight or more values of a row don't ascend by chance.
     """
     if len(first) != len(second) or not all(map(_is_number, first)):
         return False
     names = [float(v) for v in first]
-    counted = len(names) > 2 and names in (
-        [*range(len(names))],
-        [*range(1, len(names) + 1)],
-    )
-    rising = len(names) >= 8 and _ascend(names)
-    numbers = [float(v) for v in second if _is_number(v)]
-    return (counted or rising) and not _ascend(numbers)
+    counts = [[*range(start, start + len(names))] for start in (0, 1)]
+    rising = (len(names) > 2 and names in counts) or (len(names) >= 8 and _ascend(names))
+    return rising and not _ascend([float(v) for v in second if _is_number(v)])
 
 
 def _ascend(numbers: list[float]) -> bool:
@@ -320,16 +263,16 @@ def as_text(value: Any) -> str:
 
 
 def _delimiter(path: Path, lines: list[str]) -> str:
-    """Tab for a .tsv; else what splits the first lines into equally many fields.
+    """Tab for a .tsv; else the character that splits the first lines into equally many fields.
 
-    Where a comma does, and something else too, it is that if commas are only decimal points.
+    Another one takes precedence over a comma if all commas are decimal points.
     """
     if path.suffix.lower() == ".tsv":
         return "\t"
     bare = [re.sub(r'"[^"]*"', "", line) for line in lines if line.strip()]
     widths = {d: {line.count(d) for line in bare} for d in (",", ";", "\t", "|")}
     fitting = [d for d, counts in widths.items() if len(counts) == 1 and counts != {0}]
-    if not fitting:  # a line is of another length, which will be told
+    if not fitting:  # a line is of another length, which is reported later
         return max(widths, key=lambda d: bare[0].count(d)) if bare else ","
     for other in fitting:
         fields = [f.strip() for line in bare for f in line.split(other) if "," in f]
@@ -339,8 +282,11 @@ def _delimiter(path: Path, lines: list[str]) -> str:
 
 
 def _decimal_commas(fields: Iterable[str]) -> bool:
-    """Whether commas in numbers are decimal points, and not between thousands."""
+    """Whether commas in numbers are decimal points, not thousands separators."""
     numbers = [field.strip() for field in fields]
     commas = [n for n in numbers if _DECIMAL_COMMA.fullmatch(n)]
     points = any("." in n and _is_number(n) for n in numbers)
     return not points and any(not re.search(r",\d{3}$", n) for n in commas)
+
+
+TableFile: TypeAlias = DelimitedFile | ParquetFile

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
-from selfview.data.collecting import collect
-from selfview.data.dataset import Dataset
-from selfview.data.guard import settle_bad_rows
+from selfview.data.dataset import Dataset, Options
+from selfview.data.guard import report_bad_rows
 from selfview.data.labels import read_labels
-from selfview.data.preparation import Options, Preparation
-from selfview.data.table_files import TABLES, TableFile, check_words, named, open_table, some
+from selfview.data.preparation import Preparation
+from selfview.data.table_files import TableFile
+from selfview.data.table_rows import TABLES, named, open_table, read_rows, some
 from selfview.errors import FileFormatError, InputError
 
 
@@ -21,7 +23,7 @@ from selfview.errors import FileFormatError, InputError
 class TablePreparation(Preparation):
     """Named columns in a fixed order; a table without a header has columns 1, 2, 3 ...
 
-    ``label`` and ``id`` are the side columns of the fit: a new file may have them or not.
+    ``label`` and ``id`` are columns of the fit that are no features; new files may lack them.
     """
 
     columns: tuple[str, ...]
@@ -39,7 +41,7 @@ class TablePreparation(Preparation):
     def consistent(self) -> bool:
         return 0 < len(set(self.columns)) == len(self.columns)
 
-    def _read_files(self, path: Path, options: Options) -> Dataset:
+    def read_files(self, path: Path, options: Options) -> Dataset:
         if path.suffix.lower() not in TABLES:
             raise InputError(f"{path}: this model was fitted on a table, give {self.suffixes}")
         header = None if path.suffix.lower() == ".parquet" else self.header
@@ -64,7 +66,7 @@ class TablePreparation(Preparation):
 
 
 def fit_table(path: Path, options: Options) -> Dataset:
-    """Rows of a table: every column but the id's, the label's, and an index's."""
+    """The rows of a table: all columns but those of the ids, the labels and an index."""
     hints = [c for c in (options.label, options.id) if c is not None]
     table = open_table(path, options.header, hints)
     _check_named(table, options)
@@ -88,14 +90,24 @@ def _rows(
 ) -> Dataset:
     path = table.path
     aside = [c for c in (label, row_id) if c is not None]
-    found = collect(table, how.columns, aside)
+    found = read_rows(table, how.columns, aside)
     if found.total == 0:
         raise FileFormatError(f"{path} holds no rows")
-    check_words(path, found.bad, found.total)
-    messages = settle_bad_rows(path, found.bad, found.total, skip_bad)
+    _check_words(path, found.bad, found.total)
+    messages = report_bad_rows(path, found.bad, found.total, skip_bad)
     y, classes = read_labels(found.aside[label]) if label else (None, ())
     return Dataset(
         name=path.name, X=found.X, y=y, classes=classes,
         ids=np.array(found.aside[row_id]) if row_id else None,
-        source=f"path {path}", preparation=how, skipped=found.bad, messages=messages,
+        source=f"path {path}", preparation=how, skipped=tuple(found.bad), messages=messages,
     )  # fmt: skip
+
+
+def _check_words(path: Path, bad: Sequence[str], total: int) -> None:
+    """Raise InputError if one column holds no number in any row: it is no feature."""
+    columns = {found[1] for reason in bad if (found := re.search(r"column ('.*?'): ", reason))}
+    if len(bad) == total and len(columns) == 1:
+        raise InputError(
+            f"{path}: column {columns.pop()} holds no numbers. Say what it is with --label or --id "
+            "(label=..., id=...), or take it out"
+        )

@@ -1,4 +1,4 @@
-"""Texts: tf-idf of the most frequent words, as the paper does; the vocabulary is kept."""
+"""Texts: tf-idf of the most frequent words, as in the paper; new texts use the same vocabulary."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
-from selfview.data.dataset import Array, Dataset
+from selfview.data.dataset import Array, Dataset, Options
 from selfview.data.folders import find_files, labels_of, left_out, names_of
-from selfview.data.guard import reading, regular_file, settle_bad_rows, tell
+from selfview.data.guard import notify, reading, regular_file, report_bad_rows
 from selfview.data.labels import read_labels
-from selfview.data.newsgroups import looks_like_post, strip_post
-from selfview.data.preparation import Options, Preparation
+from selfview.data.preparation import Preparation
 from selfview.errors import FileFormatError, InputError
 
 SUFFIXES = (".txt",)
 _FILE_LIMIT = 256 * 2**20
 _SNIPPET = 200  # characters
 _SCALARS = (str, int, float, bool)
+_QUOTE = re.compile(r"(writes in|writes:|wrote:|says:|said:|^In article|^Quoted from|^\||^>)")
+_HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*:|[ \t]")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -68,7 +69,7 @@ class TextPreparation(Preparation):
         """Rows of length 1 brought to length sqrt(number of words)."""
         return csr_matrix(unit_rows * np.sqrt(len(self.vocabulary)), dtype=np.float32)
 
-    def _read_files(self, path: Path, options: Options) -> Dataset:
+    def read_files(self, path: Path, options: Options) -> Dataset:
         texts = _read_texts(path, replace(options, text=self.text), self.id)
         own = [strip_post(t) if self.posts and looks_like_post(t) else t for t in texts.values]
         X = self.rows(own)
@@ -77,7 +78,7 @@ class TextPreparation(Preparation):
         if blank:
             total = len(texts.values)
             note = f"{path}: {blank:,} of {total:,} texts hold no known word, their rows are zero"
-            messages += (tell(note),)
+            messages += (notify(note),)
         return texts.dataset(path, X, self, messages)
 
 
@@ -96,7 +97,7 @@ def fit_text(path: Path, options: Options) -> Dataset:
         raise InputError(f"{path}: no text holds {options.min_words} words of the vocabulary")
     if keep.size < X.shape[0]:
         messages += (
-            tell(
+            notify(
                 f"{path}: left out {X.shape[0] - keep.size:,} of {X.shape[0]:,} texts with fewer "
                 f"than {options.min_words} words of the vocabulary"
             ),
@@ -106,7 +107,7 @@ def fit_text(path: Path, options: Options) -> Dataset:
 
 
 def _check_is_text(path: Path, text: str) -> None:
-    """One text has nothing to be told from; most often it is a table."""
+    """Raise InputError for a text of numbers: most often a table under a wrong name."""
     words = text[:100_000].replace(",", " ").replace(";", " ").split()
     if len(words) >= 4 and all(_NUMBER.fullmatch(word) for word in words[:-1]):
         raise InputError(f"{path} holds numbers, not a text: save them as .csv or .npy")
@@ -131,7 +132,7 @@ def fit_vocabulary(
     except ValueError as error:
         raise InputError("the texts hold no words (stop words aside)") from error
     # Of equally frequent words the first by the alphabet: the vectorizer's own choice among them
-    # is a matter of the processor.
+    # depends on the processor.
     frequent = np.argsort(-np.asarray(counts.sum(0)).ravel(), kind="stable")[:words]
     chosen = np.sort(frequent)
     weights = TfidfTransformer(sublinear_tf=True)
@@ -181,7 +182,7 @@ def _read_texts(path: Path, options: Options, usual_id: str | None = None) -> _T
             bad.append(str(error))
         else:
             kept.append(file)
-    messages = settle_bad_rows(path, bad, len(files), options.skip_bad) + left_out(path, files)
+    messages = report_bad_rows(path, bad, len(files), options.skip_bad) + left_out(path, files)
     names = names_of(path, kept)
     y, classes = labels_of(names, options.labels_from_name)
     labels = None if y is None else [classes[i] for i in y]
@@ -229,7 +230,7 @@ def _read_jsonl(path: Path, options: Options, usual_id: str | None) -> _Texts:
         labels.append(given or "")
     if total == 0:
         raise FileFormatError(f"{path} holds no lines")
-    messages = settle_bad_rows(path, bad, total, options.skip_bad)
+    messages = report_bad_rows(path, bad, total, options.skip_bad)
     if options.label is not None and not any(labels):
         known = ", ".join(map(repr, fields))
         raise InputError(
@@ -270,3 +271,19 @@ def _field(record: Any, name: str, types: tuple[type, ...] = _SCALARS, option: s
     if not isinstance(record[name], types):
         raise ValueError(f"field {name!r} is a {type(record[name]).__name__}, not text")
     return record[name]
+
+
+def looks_like_post(text: str) -> bool:
+    """Whether the text starts with a news header: lines of ``Name: value``, From: among them."""
+    header = text.partition("\n\n")[0].splitlines()
+    return any(line.startswith("From:") for line in header) and all(map(_HEADER.match, header))
+
+
+def strip_post(text: str) -> str:
+    """The post's own words, as scikit-learn's remove=("headers", "footers", "quotes")."""
+    body = text.partition("\n\n")[2]
+    lines = body.strip().split("\n")
+    blank = [i for i, line in enumerate(lines) if line.strip().strip("-") == ""]
+    if blank and blank[-1] > 0:  # the signature begins at the last blank or dashed line
+        body = "\n".join(lines[: blank[-1]])
+    return "\n".join(line for line in body.split("\n") if not _QUOTE.search(line))

@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 from selfview.data import Dataset
 from selfview.data.audio import AudioPreparation
-from selfview.data.imzml import ImzMLPreparation, PeakPreparation
+from selfview.data.spectra import ImzMLPreparation, PeakPreparation
 from selfview.data.tables import TablePreparation
 from selfview.data.texts import TextPreparation
 from selfview.report import pictures, sounds

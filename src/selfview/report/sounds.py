@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data import Dataset
-from selfview.data.archives import tar_members
 from selfview.data.audio import read_wav, resample
-from selfview.data.guard import need
+from selfview.data.guard import need, tar_members
 from selfview.data.named import entry_of, locate
 from selfview.errors import SelfViewError
 from selfview.report.pictures import even

@@ -1,0 +1,258 @@
+"""Arrays and matrices of .npz, Matrix Market and IDX files; every declared size is checked."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import os
+import shutil
+import struct
+import warnings
+import zipfile
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO, cast
+
+import numpy as np
+from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
+
+from selfview.data import guard
+from selfview.data.cache import cached_array, fingerprint, map_blocks
+from selfview.data.dataset import Array, Rows
+from selfview.data.guard import MAX_DEFLATE, check_allocation, check_name, reading, regular_file
+from selfview.data.npy import blocks_of, native, npy_header
+from selfview.errors import FileFormatError, InputError
+
+_FLOATS = (np.dtype("f4"), np.dtype("f8"))
+_FIELDS = {"real": 3, "double": 3, "integer": 3, "pattern": 2}  # numbers of an .mtx entry
+_SYMMETRIES = {"general": 0, "symmetric": 1, "skew-symmetric": -1}
+_IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+
+
+def npz_names(path: Path) -> list[str]:
+    """The names of an .npz file's arrays."""
+    with reading(path, "an .npz file"), zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            check_name(path, name)
+        return [n.removesuffix(".npy") for n in archive.namelist() if n.endswith(".npy")]
+
+
+def npz_array(path: Path, name: str, *, text: bool = False, mapped: bool = False) -> Array:
+    """One array of an .npz file, its declared size compared with what the archive can hold.
+
+    With `mapped`, a large array is unpacked into the cache once and mapped from there.
+    """
+    where = f"{path} [{name}]"
+    with reading(where, "an array"), zipfile.ZipFile(path) as archive:
+        info = archive.getinfo(name + ".npy")
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise FileFormatError(f"{where} is packed by a method numpy doesn't write")
+        with archive.open(info) as stream:
+            shape, _, dtype = npy_header(Path(where), stream, text)
+            nbytes = math.prod(shape) * dtype.itemsize
+            held = info.file_size - stream.tell()
+        if nbytes != held or info.file_size > MAX_DEFLATE * info.compress_size + 1024:
+            raise FileFormatError(f"{where} declares {nbytes:,} bytes, which the file can't hold")
+        if mapped and nbytes > guard.IN_MEMORY:
+
+            def unpack(target: Path) -> None:
+                with archive.open(info) as packed, target.open("wb") as out:
+                    shutil.copyfileobj(packed, out, guard.BLOCK)  # compares the checksum
+
+            return cached_array(fingerprint([path], name), info.file_size, unpack)
+        check_allocation(where, nbytes)
+        with archive.open(info) as stream:
+            return native(np.lib.format.read_array(stream, allow_pickle=False))
+
+
+def npz_arrays(source: str | os.PathLike[str], names: tuple[str, ...]) -> list[Array]:
+    """Several arrays of an .npz file."""
+    path = regular_file(source)
+    missing = [n for n in names if n not in npz_names(path)]
+    if missing:
+        raise FileFormatError(f"{path} has no array {', '.join(missing)}")
+    return [npz_array(path, name) for name in names]
+
+
+def read_npz(path: Path, array: str | None = None, aside: tuple[str | None, ...] = ()) -> Rows:
+    """The named array of an .npz file, or its only one; a CSR or CSC matrix as scipy writes it.
+
+    Arrays named in `aside` hold labels or row names.
+    """
+    names = npz_names(path)
+    if array is None and {"data", "indices", "indptr", "shape"} <= set(names):
+        return _read_sparse(path, names)
+    candidates = [n for n in names if n not in aside]
+    if array is None and "X" in candidates:
+        array = "X"
+    if array is None and len(candidates) == 1:
+        array = candidates[0]
+    if not names:
+        raise InputError(f"{path} holds no arrays")
+    if array is None or array not in names:
+        wanted = f"has no array {array!r}" if array else "holds several arrays"
+        raise InputError(f"{path} {wanted}; name one with --array: {', '.join(names)}")
+    return npz_array(path, array, mapped=True)
+
+
+def _read_sparse(path: Path, names: list[str]) -> csr_matrix:
+    """A matrix of `scipy.sparse.save_npz`, or the arrays of an .h5ad's X, every index checked."""
+    form = str(npz_array(path, "format", text=True).astype(str)) if "format" in names else "csr"
+    form = form.removeprefix("b'").removesuffix("'")
+    if form not in ("csr", "csc"):
+        raise FileFormatError(f"{path} holds a sparse matrix of format {form!r}; save it as csr")
+    shape = npz_array(path, "shape")
+    data, indices, indptr = (
+        npz_array(path, n, mapped=form == "csr") for n in ("data", "indices", "indptr")
+    )
+    with reading(path, "a sparse matrix"):
+        size = (int(shape[0]), int(shape[1]))
+        if min(size) < 0 or shape.shape != (2,) or data.ndim != 1:
+            raise FileFormatError(f"{path} declares a sparse matrix of shape {shape.tolist()}")
+        if isinstance(data, np.memmap) or isinstance(indices, np.memmap):
+            return _mapped_csr(path, data, indices, indptr, size)
+        matrix = (csr_matrix if form == "csr" else csc_matrix)((data, indices, indptr), shape=size)
+        matrix.check_format(full_check=True)
+        result = csr_matrix(matrix)
+        result.sum_duplicates()
+    return result if result.dtype.kind == "f" else result.astype(np.float32)
+
+
+def _mapped_csr(
+    path: Path, data: Array, indices: Array, indptr: Array, size: tuple[int, int]
+) -> csr_matrix:
+    """A matrix whose entries stay on disk, checked as scipy does but in blocks."""
+    starts = np.array(indptr).astype(np.int64)
+    entries = len(data)
+    fit = starts.shape == (size[0] + 1,) and indices.shape == (entries,)
+    if not fit or starts[0] != 0 or starts[-1] != entries or (np.diff(starts) < 0).any():
+        raise FileFormatError(f"{path}: the parts of its sparse matrix don't fit together")
+    for _, block in blocks_of(indices):
+        if block.dtype.kind not in "iu" or block.min() < 0 or block.max() >= size[1]:
+            raise FileFormatError(f"{path}: its sparse matrix has columns outside 0 .. {size[1]:,}")
+    # scipy wants one type for both kinds of index, in this machine's byte order.
+    wide = np.int64 if max(entries, size[1]) > np.iinfo(np.int32).max else np.int32
+    matrix: Any = csr_matrix(size, dtype=np.float32)  # type: ignore[arg-type]
+    matrix.data = _as_type(data, data.dtype if data.dtype in _FLOATS else np.dtype(np.float32))
+    matrix.indices = _as_type(indices, np.dtype(wide))
+    matrix.indptr = starts.astype(wide)
+    return cast(csr_matrix, matrix)
+
+
+def _as_type(array: Array, dtype: Any) -> Array:
+    if not isinstance(array, np.memmap) or array.dtype == dtype:
+        return array.astype(dtype, copy=False)
+    return map_blocks(array, "type", dtype, lambda _, block: block)
+
+
+def read_mtx(source: str | os.PathLike[str]) -> csr_matrix:
+    """A Matrix Market file, coordinate or array, as CSR of float32.
+
+    scipy's own reader crashes the process on some damaged headers (a segmentation fault in 1.17),
+    so the format is read here; numpy parses the numbers.
+    """
+    path = regular_file(source)
+    with reading(path, "a Matrix Market file"), path.open(encoding="utf-8") as stream:
+        words = stream.readline(1024).lower().split()
+        if len(words) != 5 or words[:2] != ["%%matrixmarket", "matrix"]:
+            raise FileFormatError(f"{path} is not a Matrix Market file: it lacks the first line")
+        form, field, kind = words[2:]
+        known = form in ("coordinate", "array") and field in _FIELDS and kind in _SYMMETRIES
+        if not known or (form, field) == ("array", "pattern"):
+            raise FileFormatError(f"{path}: matrices '{form} {field} {kind}' can't be used")
+        rows, columns, *rest = _mtx_size(path, stream, 3 if form == "coordinate" else 2)
+        symmetry = _SYMMETRIES[kind]
+        if symmetry and form == "array":
+            raise FileFormatError(f"{path}: symmetric matrices are read in coordinate form only")
+        if symmetry and rows != columns:
+            raise FileFormatError(f"{path} is symmetric but of {rows} x {columns}")
+        entries = rest[0] if rest else rows * columns
+        values = _mtx_values(path, stream, rows, entries, _FIELDS[field] if rest else 1)
+        with np.errstate(over="ignore"):  # beyond float32: infinite, reported later
+            if not rest:
+                return csr_matrix(values.reshape(columns, rows).T, dtype=np.float32)
+            place = values[:, :2]
+            if not (np.all(place == np.floor(place)) and np.all(place >= 1)) or (
+                entries and np.any(place.max(axis=0) > (rows, columns))
+            ):
+                raise FileFormatError(
+                    f"{path} holds entries outside its {rows:,} x {columns:,} matrix"
+                )
+            i, j = (place - 1).astype(np.int64).T
+            data = values[:, 2] if values.shape[1] == 3 else np.ones(entries)
+            if symmetry:
+                off = i != j
+                data = np.concatenate([data, symmetry * data[off]])
+                i, j = np.concatenate([i, j[off]]), np.concatenate([j, i[off]])
+            return csr_matrix(coo_matrix((data.astype(np.float32), (i, j)), shape=(rows, columns)))
+
+
+def _mtx_size(path: Path, stream: TextIO, count: int) -> tuple[int, ...]:
+    line = stream.readline(4096)
+    while line.startswith("%") or (line and not line.strip()):
+        line = stream.readline(4096)
+    words = line.split()
+    if len(words) != count or not all(word.isascii() and word.isdigit() for word in words):
+        raise FileFormatError(f"{path}: its size line is {line.strip()!r}")
+    return tuple(map(int, words))
+
+
+def _mtx_values(path: Path, stream: TextIO, rows: int, count: int, width: int) -> Array:
+    # An entry takes two bytes of text at least, a row of the CSR matrix eight bytes of memory.
+    if count > path.stat().st_size:
+        raise FileFormatError(f"{path} declares {count:,} entries, more than it can hold")
+    check_allocation(path, 8 * rows + 40 * count)
+    if count == 0:
+        return np.empty((0, width))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there is no data, which is an error of ours below
+        values = np.loadtxt(stream, ndmin=2, comments="%", max_rows=count + 1)
+    if values.shape != (count, width):
+        raise FileFormatError(
+            f"{path} declares {count:,} entries of {width} numbers, but holds {values.shape}"
+        )
+    return values
+
+
+def read_idx(path: str | os.PathLike[str], *, transposed: bool = False) -> Array:
+    """The array of an IDX file (MNIST's format), plain or gzipped.
+
+    Parameters
+    ----------
+    path : path
+        ``*-ubyte`` or ``*-ubyte.gz``; gzip is recognised by content, not by name.
+    transposed : bool, default False
+        Swap the last two axes: E-MNIST stores its images column by column.
+    """
+    path = regular_file(path)
+    with reading(path, "an IDX file"), path.open("rb") as raw:
+        packed = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        stream: Any = gzip.GzipFile(fileobj=raw) if packed else raw
+        array = _parse_idx(path, stream, path.stat().st_size * (MAX_DEFLATE if packed else 1))
+    return np.ascontiguousarray(np.swapaxes(array, -1, -2)) if transposed else array
+
+
+def _parse_idx(path: Path, stream: BinaryIO, limit: int) -> Array:
+    head = stream.read(4)
+    if len(head) < 4 or head[:2] != b"\0\0" or head[2] not in _IDX_TYPES or not 1 <= head[3] <= 8:
+        raise FileFormatError(
+            f"{path} is not an IDX file: it starts with {head.hex() or 'nothing'}"
+        )
+    dtype = np.dtype(_IDX_TYPES[head[2]])
+    axes = stream.read(4 * head[3])
+    if len(axes) < 4 * head[3]:
+        raise FileFormatError(f"{path} ends within its IDX header")
+    shape = struct.unpack(f">{head[3]}I", axes)
+    nbytes = math.prod(shape) * dtype.itemsize
+    if nbytes > limit:
+        raise FileFormatError(
+            f"{path} declares {shape} values, more than a file of its size can hold"
+        )
+    check_allocation(path, nbytes)
+    body = stream.read(nbytes)
+    if len(body) != nbytes or stream.read(1):
+        raise FileFormatError(
+            f"{path} declares {nbytes:,} bytes of values but holds "
+            f"{'fewer' if len(body) < nbytes else 'more'}: it is cut off or damaged"
+        )
+    return np.frombuffer(body, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)

@@ -1,0 +1,150 @@
+"""Preparations and prepared datasets on disk: checked when read, never executed."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from selfview.data.audio import AudioPreparation
+from selfview.data.cache import CacheError, cached, fingerprint
+from selfview.data.dataset import Array, Dataset
+from selfview.data.guard import logger, reading, regular_file
+from selfview.data.images import ImagePreparation
+from selfview.data.npy import read_npy
+from selfview.data.preparation import ARRAYS, FORMAT, JSON, ArrayPreparation, Preparation
+from selfview.data.spectra import ImzMLPreparation, PeakPreparation
+from selfview.data.tables import TablePreparation
+from selfview.data.texts import TextPreparation
+from selfview.errors import InputError
+
+KINDS: dict[str, type[Preparation]] = {
+    how.kind: how
+    for how in (
+        *(ArrayPreparation, AudioPreparation, ImagePreparation, ImzMLPreparation),
+        *(PeakPreparation, TablePreparation, TextPreparation),
+    )
+}
+_SUMMED = 256 * 2**20  # larger files are checked by size alone, so that loading stays instant
+_ARRAYS = ("y", "train", "test", "coordinates", "ids", "snippets")
+_PLAIN = ("classes", "shape", "epsilon", "source", "skipped", "messages")
+
+
+def load_preparation(folder: str | os.PathLike[str]) -> Preparation:
+    """The preparation that `Preparation.save` wrote into this folder; none of it is executed.
+
+    Parameters
+    ----------
+    folder : str or path
+
+    Returns
+    -------
+    Preparation
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from selfview import load_dataset
+    >>> from selfview.data import load_preparation
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     load_dataset("digits").preparation.save(folder)
+    ...     load_preparation(folder).kind
+    'array'
+    """
+    from safetensors.numpy import load_file
+
+    path = Path(folder) / JSON
+    if not path.is_file():
+        raise InputError(f"{folder} holds no {JSON}: it isn't a run, or was fitted on an array")
+    with reading(path, "a preparation"):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        found = content["format"]
+        if isinstance(found, int) and found > FORMAT:
+            raise InputError(
+                f"{path} is of format {found}, this selfview reads up to {FORMAT}. Update selfview"
+            )
+        if isinstance(found, bool) or found != FORMAT:
+            raise InputError(f"{path} is damaged: its format is {str(found)[:50]}")
+        arrays = load_file(regular_file(Path(folder) / ARRAYS)) if content["arrays"] else {}
+        if sorted(arrays) != content["arrays"] or content["kind"] not in KINDS:
+            raise InputError(f"{path} and {ARRAYS} don't belong together")
+        return KINDS[content["kind"]].restore(content["fields"], arrays)
+
+
+def remembered(
+    name: str, version: int, files: Iterable[Path], make: Callable[[], Dataset]
+) -> Dataset:
+    """The dataset from the cache; made now and kept there, if it can be, the first time."""
+    made: list[Dataset] = []
+
+    def write(folder: Path) -> None:
+        made.append(make())
+        _store(folder, made[0])
+
+    try:
+        return cached("prepared", f"{name}-v{version}-{fingerprint(files)}", write, _load)
+    except CacheError as error:
+        logger.info("could not keep %s in the cache: %s", name, error)
+        return made[0] if made else make()
+
+
+def _store(folder: Path, dataset: Dataset) -> None:
+    arrays = {key: getattr(dataset, key) for key in _ARRAYS}
+    arrays |= {f"further-{key}": value for key, value in dataset.further.items()}
+    X: Any = dataset.X
+    if isinstance(X, np.ndarray):
+        arrays["X"] = X
+    else:
+        arrays |= {"data": X.data, "indices": X.indices, "indptr": X.indptr}
+    for key, array in arrays.items():
+        if array is not None:
+            np.save(folder / f"{key}.npy", array, allow_pickle=False)
+    if dataset.preparation is not None:
+        dataset.preparation.save(folder)
+    facts: dict[str, Any] = {key: getattr(dataset, key) for key in _PLAIN}
+    facts["X_shape"] = [int(d) for d in X.shape]
+    facts["files"] = {file.name: _size_and_crc(file) for file in sorted(folder.iterdir())}
+    (folder / "facts.json").write_text(json.dumps(facts), encoding="utf-8")
+
+
+def _size_and_crc(file: Path) -> list[int]:
+    size = file.stat().st_size
+    total = 0
+    if size <= _SUMMED:
+        with file.open("rb") as stream:
+            while block := stream.read(2**20):
+                total = zlib.crc32(block, total)
+    return [size, total]
+
+
+def _load(folder: Path) -> Dataset:
+    facts = json.loads((folder / "facts.json").read_text(encoding="utf-8"))
+    for name, summary in facts["files"].items():
+        if _size_and_crc(folder / name) != summary:
+            raise ValueError(f"{name} has changed")
+    arrays: dict[str, Any] = {file.stem: _read_any(file) for file in folder.glob("*.npy")}
+    if "X" in arrays:
+        X: Any = arrays.pop("X")
+    else:
+        parts = tuple(arrays.pop(key) for key in ("data", "indices", "indptr"))
+        X = csr_matrix(parts, shape=tuple(facts["X_shape"]))
+        X.check_format(full_check=True)  # scipy trusts every index, and would write anywhere
+    further = {k[8:]: arrays.pop(k) for k in list(arrays) if k.startswith("further-")}
+    plain: dict[str, Any] = {
+        k: tuple(v) if isinstance(v, list) else v for k in _PLAIN for v in [facts[k]]
+    }
+    how = load_preparation(folder) if (folder / JSON).exists() else None
+    return Dataset(name="", X=X, further=further, preparation=how, **plain, **arrays)
+
+
+def _read_any(file: Path) -> Array:
+    """An array of the cache; texts (row names) are read too."""
+    with reading(file, "a file of the cache"):
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
+    return read_npy(file) if array.dtype.kind in "biuf" and array.size else np.array(array)

@@ -1,0 +1,206 @@
+"""Rows of mass-spectrometry images: intensities summed in m/z bins or at given peaks."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BufferedRandom
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from selfview.data import guard
+from selfview.data.cache import cached, fingerprint
+from selfview.data.dataset import Array, Dataset, Options
+from selfview.data.guard import report_bad_rows
+from selfview.data.imzml import OpenImzML
+from selfview.data.npy import read_npy, write_header
+from selfview.data.preparation import Preparation
+from selfview.errors import FileFormatError, InputError
+
+
+@dataclass(frozen=True, eq=False)
+class ImzMLPreparation(Preparation):
+    """Intensities summed in equal m/z bins, each bin divided by its maximum at fit time."""
+
+    mz_range: tuple[float, float]
+    bins: int
+    maxima: NDArray[np.float32]
+
+    kind: ClassVar[str] = "imzml"
+    suffixes: ClassVar[str] = ".imzML with its .ibd"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.bins,)
+
+    def consistent(self) -> bool:
+        low, high = self.mz_range
+        return self.maxima.shape == (self.bins,) and 0 <= low < high
+
+    def read_files(self, path: Path, options: Options) -> Dataset:
+        place = equal_bins(self.mz_range, self.bins)
+        return _dataset(path, place, options, self)
+
+
+@dataclass(frozen=True, eq=False)
+class PeakPreparation(Preparation):
+    """Intensities at given peaks (within a tolerance), each divided by its maximum at fit time."""
+
+    mz: NDArray[np.float64]
+    maxima: NDArray[np.float32]
+    ppm: float = 10.0
+
+    kind: ClassVar[str] = "peaks"
+    suffixes: ClassVar[str] = ".imzML with its .ibd"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (int(self.mz.size),)
+
+    def consistent(self) -> bool:
+        return self.mz.size == self.maxima.size
+
+    def read_files(self, path: Path, options: Options) -> Dataset:
+        return _dataset(path, nearest_peak(self.mz, self.ppm), options, self)
+
+
+def fit_imzml(path: Path, options: Options) -> Dataset:
+    """Rows of an imzML file binned as the paper's: 50 to 1000 m/z in 1024 bins by default."""
+    low, high = options.mz_range
+    if not 0 <= low < high < float("inf"):
+        raise InputError(f"mz_range must be (low, high) with 0 <= low < high, got {(low, high)}")
+    if not 1 <= options.bins <= 10_000_000:
+        raise InputError(f"bins must be between 1 and 10,000,000, got {options.bins}")
+    return _dataset(path, equal_bins((low, high), options.bins), options, None)
+
+
+@dataclass(frozen=True)
+class Bins:
+    """Where m/z values are summed: `place` gives the bin of each value, -1 outside all bins."""
+
+    count: int
+    place: Callable[[NDArray[np.float64]], NDArray[np.intp]]
+    facts: tuple[object, ...]  # that decide the bins, for the cache
+
+
+def equal_bins(mz_range: tuple[float, float], count: int) -> Bins:
+    """Equal bins over a range; the last bin includes its upper edge."""
+    low, high = mz_range
+
+    def place(mz: NDArray[np.float64]) -> NDArray[np.intp]:
+        inside = (mz >= low) & (mz <= high)
+        bins = (np.where(inside, mz, low) - low) / (high - low) * count
+        return np.where(inside, np.minimum(bins.astype(np.intp), count - 1), -1)
+
+    return Bins(count, place, (low, high, count))
+
+
+def nearest_peak(peaks: NDArray[np.float64], ppm: float) -> Bins:
+    """The nearest of some peaks, where it lies within the tolerance."""
+    order = np.argsort(peaks)
+    ordered = peaks[order]
+    middles = (ordered[1:] + ordered[:-1]) / 2
+
+    def place(mz: NDArray[np.float64]) -> NDArray[np.intp]:
+        near = np.searchsorted(middles, mz)
+        close = np.abs(mz - ordered[near]) <= ppm * 1e-6 * ordered[near]
+        return np.where(close, order[near], -1)
+
+    return Bins(peaks.size, place, (peaks.tobytes(), ppm))
+
+
+def _dataset(path: Path, bins: Bins, options: Options, fitted: Any | None) -> Dataset:
+    maxima = None if fitted is None else fitted.maxima
+    with OpenImzML(path) as image:
+        given = b"" if maxima is None else maxima.tobytes()
+        key = fingerprint([image.path, image.ibd], bins.facts, given)
+        binned = cached("binned", key, lambda f: _write(f, image, bins, maxima), _load)
+    if binned.kept.max(initial=-1) >= len(image.coordinates):
+        raise FileFormatError(f"the binned rows of {path} in the cache are not its own: {key}")
+    messages = report_bad_rows(path, binned.bad, len(image.coordinates), options.skip_bad)
+    low, high = options.mz_range
+    how = fitted or ImzMLPreparation((float(low), float(high)), bins.count, binned.maxima)
+    return Dataset(
+        name=path.name, X=binned.X, coordinates=image.coordinates[binned.kept],
+        source=f"path {path}", preparation=how, skipped=tuple(binned.bad),
+        messages=image.messages + messages,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Binned:
+    """Rows divided by the maxima, which spectra they are, and what went wrong with the others."""
+
+    X: Array
+    maxima: NDArray[np.float32]
+    kept: NDArray[np.intp]
+    bad: list[str]
+
+
+def _write(
+    folder: Path, spectra: OpenImzML, bins: Bins, maxima: NDArray[np.float32] | None
+) -> None:
+    """Sum each spectrum's intensities in its bins, then divide each bin by its maximum.
+
+    The maxima are those of these spectra unless given. Rows are written as they come and divided
+    in a second pass over the file.
+    """
+    with (folder / "X.npy").open("w+b") as stream:
+        # Written over at the end, when the number of rows is known.
+        start = write_header(stream, np.float32, (0, bins.count))
+        kept, bad, found = _sum_rows(stream, spectra, bins)
+        divisor = found if maxima is None else maxima
+        _divide(stream, start, len(kept), np.where(divisor > 0, divisor, 1).astype(np.float32))
+        stream.seek(0)
+        if write_header(stream, np.float32, (len(kept), bins.count)) != start:
+            raise OSError("the header grew")
+    np.save(folder / "maxima.npy", divisor, allow_pickle=False)
+    np.save(folder / "kept.npy", kept, allow_pickle=False)
+    (folder / "bad.json").write_text(json.dumps(bad), encoding="utf-8")
+
+
+def _load(folder: Path) -> Binned:
+    bad = json.loads((folder / "bad.json").read_text(encoding="utf-8"))
+    kept, maxima, X = (read_npy(folder / f"{name}.npy") for name in ("kept", "maxima", "X"))
+    numbers = kept.dtype.kind == "i" and kept.ndim == 1 and (kept.size == 0 or kept.min() >= 0)
+    if X.shape != (kept.size, maxima.size) or not numbers or not isinstance(bad, list):
+        raise ValueError("its parts don't belong together")
+    return Binned(X, maxima, kept, [str(reason) for reason in bad])
+
+
+def _sum_rows(
+    stream: BufferedRandom, spectra: OpenImzML, bins: Bins
+) -> tuple[NDArray[np.intp], list[str], NDArray[np.float32]]:
+    kept = array("q")
+    bad: list[str] = []
+    maxima = np.zeros(bins.count, dtype=np.float32)
+    axis: NDArray[np.float64] | None = None
+    for index, spectrum in enumerate(spectra):
+        if isinstance(spectrum, FileFormatError):
+            bad.append(str(spectrum))
+            continue
+        mz, intensity = spectrum
+        if mz is not axis:  # continuous files have one axis for all spectra
+            axis, bin_of = mz, bins.place(mz)
+            inside = bin_of >= 0
+        row = np.bincount(bin_of[inside], intensity[inside], minlength=bins.count).astype(
+            np.float32
+        )
+        np.maximum(maxima, row, out=maxima)
+        stream.write(row.tobytes())
+        kept.append(index)
+    return np.array(kept, dtype=np.intp), bad, maxima
+
+
+def _divide(stream: BufferedRandom, start: int, n: int, divisor: NDArray[np.float32]) -> None:
+    rows = max(1, guard.BLOCK // divisor.nbytes)
+    for first in range(0, n, rows):
+        stream.seek(start + first * divisor.nbytes)
+        block = np.frombuffer(stream.read(min(rows, n - first) * divisor.nbytes), np.float32)
+        stream.seek(start + first * divisor.nbytes)
+        stream.write((block.reshape(-1, divisor.size) / divisor).tobytes())
