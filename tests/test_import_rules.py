@@ -1,10 +1,13 @@
 """The rooms of the code: imports go one way, and heavy ones come late."""
 
 import ast
+import graphlib
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 import selfview
 
@@ -64,13 +67,72 @@ def test_learning_code_never_imports_data_or_evaluation():
 
 
 def test_data_imports_nothing_of_learning():
-    known = ("errors", "labels", "parameters", "disk")
+    known = ("errors", "labels", "saving")
     assert not {(a, b) for a, b in EDGES if a == "data" and b not in known}
 
 
 def test_evaluation_never_sees_a_model():
     models = {"estimator", "method", "baselines", "networks", "storage"}
     assert not {(a, b) for a, b in EDGES if a == "evaluation" and b in models}
+
+
+def modules_imported(path):
+    """Modules of selfview that a file imports, at its top or in a function, but not for types."""
+    tree = ast.parse(path.read_text())
+    for node in [n for n in ast.walk(tree) if isinstance(n, ast.If)]:
+        if "TYPE_CHECKING" in ast.dump(node.test):
+            node.body = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def module(path):
+    return ".".join(("selfview", *path.relative_to(SOURCE).with_suffix("").parts))
+
+
+@pytest.mark.parametrize(
+    "folder", sorted(path.parent.name for path in SOURCE.glob("*/__init__.py"))
+)
+def test_the_modules_of_a_room_form_no_cycle(folder):
+    files = [path for path in (SOURCE / folder).glob("*.py") if path.stem != "__init__"]
+    graph = {module(path): set(modules_imported(path)) for path in files}
+    graph = {name: {to for to in found if to in graph} - {name} for name, found in graph.items()}
+    tuple(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError
+
+
+# Calls of another class's private methods, and imports of private names, that are still there.
+PRIVATE = {
+    ("selfview.estimator.transform", "_become"),
+    ("selfview.estimator.transform", "_network"),
+    ("selfview.networks.convolution", "_is_mkldnn_bf16_supported"),  # PyTorch's
+}
+
+
+def test_private_names_are_used_by_their_own_module_only():
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        tree = ast.parse(path.read_text())
+        own = {n.name for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.ClassDef)}
+        own |= {n.attr for n in ast.walk(tree) if isinstance(n, ast.Attribute) and is_self(n.value)}
+        for node in ast.walk(tree):
+            names = []
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                names = [] if is_self(node.func.value) else [node.func.attr]
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("selfview"):
+                names = [alias.name for alias in node.names]
+            private = {n for n in names if re.match("_[^_]", n) and n not in own}
+            found |= {(module(path), name) for name in private}
+    assert found == PRIVATE
+
+
+def is_self(node):
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id == "super"
+    return isinstance(node, ast.Name) and node.id in ("self", "cls")
 
 
 def test_the_report_never_imports_torch():

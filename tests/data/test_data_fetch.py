@@ -1,8 +1,10 @@
 """Downloads from a local server: verified, tried again, and explained without a network."""
 
+import gc
 import hashlib
 import logging
 import threading
+import warnings
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -53,6 +55,9 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     server.shutdown()
     thread.join()
     server.server_close()
+    with warnings.catch_warnings():  # pooch leaves a broken connection to the collector
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 def remote(server: Server, checksum: str | None = MD5, path: str = "file.bin") -> RemoteFile:

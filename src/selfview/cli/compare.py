@@ -165,12 +165,12 @@ def _rows(dataset: "Dataset", y: Any, limit: int | None, seed: int) -> tuple[Any
 
 def _measures(asked: str | None, kind: str) -> tuple[str, ...]:
     """Names of measures that fit the labels, before anything is fitted."""
-    from selfview.evaluation.measures import _chosen
+    from selfview.evaluation.measures import chosen_measures
 
     if asked is None:
         return ("linear", "clustering") if kind == "classes" else ("regression",)
     names = [name.strip() for name in asked.split(",") if name.strip()]
-    return tuple(_chosen(names[0] if len(names) == 1 else names, kind, False))
+    return tuple(chosen_measures(names[0] if len(names) == 1 else names, kind, False))
 
 
 def _show(table: "Table") -> None:

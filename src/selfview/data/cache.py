@@ -99,8 +99,8 @@ def cached(
             shutil.rmtree(making, ignore_errors=True)
     except OSError as error:
         raise CacheError(
-            f"can't keep rows in {parent}: {error.strerror or error}; set SELFVIEW_CACHE to a "
-            "folder with room"
+            f"can't keep rows in the cache folder {parent}: {error.strerror or error}; set "
+            "SELFVIEW_CACHE to a folder with room"
         ) from error
     return load(final)
 

@@ -1,7 +1,6 @@
-"""How good is an embedding? Arrays in, named numbers out; a model is never seen."""
+"""Scores of an embedding: arrays in, named numbers out; models are never seen."""
 
 from selfview.evaluation.clustering import matched_accuracy
-from selfview.evaluation.measures import MEASURES, evaluate
-from selfview.evaluation.selection import best_of
+from selfview.evaluation.measures import MEASURES, best_of, evaluate
 
 __all__ = ["MEASURES", "best_of", "evaluate", "matched_accuracy"]

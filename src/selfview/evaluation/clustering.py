@@ -38,7 +38,7 @@ def matched_accuracy(codes: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
     return float(matched / rows.size)
 
 
-def clustering_scores(Z: Floats, codes: Ints, k: int, seed: int) -> dict[str, float]:
+def clustering_scores(Z: Floats, codes: Ints, seed: int, k: int) -> dict[str, float]:
     """ACC, NMI (arithmetic) and ARI of k-means with k clusters, as many as classes."""
     from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 

@@ -1,7 +1,7 @@
-"""What a user hands to `evaluate`, checked once and put into plain arrays.
+"""The arguments of `evaluate`, checked and converted to plain arrays.
 
-Everything behind this module may rely on a float64 `Z` of moderate size without NaN or infinity,
-on classes numbered 0, 1, ... in the order of their sorted labels, and on a target without gaps.
+`Z` becomes float64 of moderate size, without NaN or infinity; classes are numbered 0, 1, ... in
+the order of their sorted labels; rows without a label are gone.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""`evaluate`: every measure of an embedding, by name, as one flat dict of numbers."""
+"""`evaluate`: the measures of an embedding, by name; `best_of`: the paper's way to report them."""
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -25,7 +25,7 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Task:
-    """All that a measure may look at; rows without a label are gone."""
+    """All that a measure may use, without rows that have no label."""
 
     Z: Floats
     X: Floats | None  # the raw data, for trustworthiness
@@ -43,6 +43,15 @@ class Task:
         """Rows of the measures that learn nothing from labels: the test part, or all."""
         return self.given_split.test if self.given_split else np.arange(len(self.Z))
 
+    @property
+    def n_classes(self) -> int:
+        return int(self.codes.max()) + 1
+
+    @property
+    def classes(self) -> tuple[Floats, Ints, int]:
+        """The scored rows, their class codes, and the seed."""
+        return self.Z[self.scored], self.codes[self.scored], self.seed
+
 
 @dataclass(frozen=True)
 class Measure:
@@ -54,39 +63,11 @@ class Measure:
     needs_raw: bool = False
 
 
-def _linear(task: Task) -> dict[str, float]:
-    return probes.linear_accuracy(task.Z, task.codes, task.split)
-
-
-def _graph(task: Task) -> dict[str, float]:
-    rows = task.scored
-    return neighbourhood.graph_accuracy(task.Z[rows], task.codes[rows], task.seed)
-
-
-def _clustering(task: Task) -> dict[str, float]:
-    rows = task.scored
-    k = int(task.codes.max()) + 1
-    return clustering.clustering_scores(task.Z[rows], task.codes[rows], k, task.seed)
-
-
 def _mine(task: Task) -> dict[str, float]:
     from selfview.evaluation.mutual_information import mutual_information  # torch takes seconds
 
     y = task.codes if task.codes.size else task.values
     return mutual_information(task.Z, y, task.given_split, task.seed)
-
-
-def _regression(task: Task) -> dict[str, float]:
-    return probes.regression_scores(task.Z, task.values, task.given_split)
-
-
-def _knn(task: Task) -> dict[str, float]:
-    return probes.knn_accuracy(task.Z, task.codes, task.split, task.seed)
-
-
-def _silhouette(task: Task) -> dict[str, float]:
-    rows = task.scored
-    return neighbourhood.silhouette(task.Z[rows], task.codes[rows], task.seed)
 
 
 def _trustworthiness(task: Task) -> dict[str, float]:
@@ -95,20 +76,20 @@ def _trustworthiness(task: Task) -> dict[str, float]:
     return neighbourhood.trustworthiness(task.X[rows], task.Z[rows], task.seed)
 
 
-def _effective_rank(task: Task) -> dict[str, float]:
-    return neighbourhood.effective_rank(task.Z[task.scored])
-
-
 MEASURES = {
-    "linear": Measure(_linear, "classes", paper=True),
-    "graph": Measure(_graph, "classes", paper=True),
-    "clustering": Measure(_clustering, "classes", paper=True),
-    "mine": Measure(_mine, "any", paper=True),
-    "regression": Measure(_regression, "continuous", paper=True),
-    "knn": Measure(_knn, "classes"),
-    "silhouette": Measure(_silhouette, "classes"),
+    "linear": Measure(lambda t: probes.linear_accuracy(t.Z, t.codes, t.split), "classes", True),
+    "graph": Measure(lambda t: neighbourhood.graph_accuracy(*t.classes), "classes", True),
+    "clustering": Measure(
+        lambda t: clustering.clustering_scores(*t.classes, k=t.n_classes), "classes", True
+    ),
+    "mine": Measure(_mine, "any", True),
+    "regression": Measure(
+        lambda t: probes.regression_scores(t.Z, t.values, t.given_split), "continuous", True
+    ),
+    "knn": Measure(lambda t: probes.knn_accuracy(t.Z, t.codes, t.split, t.seed), "classes"),
+    "silhouette": Measure(lambda t: neighbourhood.silhouette(*t.classes), "classes"),
     "trustworthiness": Measure(_trustworthiness, "any", needs_raw=True),
-    "effective_rank": Measure(_effective_rank, "any"),
+    "effective_rank": Measure(lambda t: neighbourhood.effective_rank(t.Z[t.scored]), "any"),
 }
 
 
@@ -123,32 +104,31 @@ def evaluate(
     target: TargetKind = "auto",
     progress: Progress | None = None,
 ) -> dict[str, float]:
-    """Named numbers that say how good an embedding is, for labels or a continuous target.
+    """The scores of an embedding by name, for class labels or a continuous target.
 
     Parameters
     ----------
     Z : array (n, dim)
         The embedding. A row that is not finite is an error that names it.
     y : array (n,) or (n, outputs)
-        Class labels (numbers or strings, gaps allowed), or a continuous target. Rows labelled
-        -1, NaN, None or "" are left out, with a warning and the count in `n_left_out`.
-    split : None, (train rows, test rows), a mask of the test rows, or n words "train"/"test"
-        What learns from labels (linear, knn, regression, mine) learns on the training rows and is
-        scored on the test rows; the other measures look at the test rows only. Without a split,
-        linear and knn hold out a fixed stratified fifth, mine is cross-fitted, regression is
-        scored on the rows of its fit, and the others look at all rows.
-    measures : "all", "paper", a name or several
+        Class labels (numbers or strings), or a continuous target. Rows labelled -1, NaN, None or
+        "" are left out, with a warning and the count in `n_left_out`.
+    split : (train rows, test rows), mask of the test rows, n words "train"/"test", default None
+        linear, knn, regression and mine learn on the training rows and are scored on the test
+        rows; the other measures use the test rows only. Without a split, linear and knn hold out a
+        fixed stratified fifth, mine is cross-fitted, regression is scored on the rows of its fit,
+        and the others use all rows.
+    measures : "all", "paper", a name or several, default "all"
         Names: linear, graph, mine, clustering, regression, knn, silhouette, trustworthiness,
         effective_rank. "all" and "paper" take those that fit the target.
-    random_state : int or None
+    random_state : int or None, default 0
         The seed. The same seed gives the same numbers; None draws a fresh one.
-    X : array (n, ...), optional
-        The raw data, which trustworthiness compares with; "all" leaves it out without X.
-    target : "auto", "classes" or "continuous"
+    X : array (n, ...) or None, default None
+        The raw data, which trustworthiness compares with; without X, "all" leaves it out.
+    target : "auto", "classes" or "continuous", default "auto"
         How to read y. "auto": two or more columns are continuous, and so is one column of floats
-        with fractions and more than 50 distinct values (or a quarter of the rows); all else are
-        classes.
-    progress : callable, optional
+        with fractions and more than 50 distinct values (or a quarter of the rows).
+    progress : callable or None, default None
         Called as `progress(name, number, total)` before each measure.
 
     Returns
@@ -173,7 +153,7 @@ def evaluate(
     raw = None if X is None else _check_raw(X, len(matrix))
     given = None if split is None else check_split(split, len(matrix))
     seed = check_seed(random_state)
-    names = _chosen(measures, labels.kind, raw is not None)
+    names = chosen_measures(measures, labels.kind, raw is not None)
     present = labels.present
     left_out = int((~present).sum())
     if left_out:
@@ -212,14 +192,14 @@ def _check_raw(X: npt.ArrayLike, n: int) -> Floats:
 def _counts(task: Task, left_out: int) -> dict[str, float]:
     counts: dict[str, float] = {"n_rows": len(task.Z), "n_left_out": left_out}
     if task.codes.size:
-        counts |= {"n_classes": int(task.codes.max()) + 1}
-        counts |= {"n_train": task.split.train.size, "n_test": task.split.test.size}
-    counts["n_scored"] = task.scored.size
-    return counts
+        split = task.split
+        counts |= {"n_classes": task.n_classes}
+        counts |= {"n_train": split.train.size, "n_test": split.test.size}
+    return counts | {"n_scored": task.scored.size}
 
 
-def _chosen(measures: str | Iterable[str], kind: str, has_X: bool) -> list[str]:
-    """Names of the measures to run, each once, in the order of the table above."""
+def chosen_measures(measures: str | Iterable[str], kind: str, has_X: bool) -> list[str]:
+    """Names of the measures to run, each once, in the order of `MEASURES`."""
     fitting = [name for name, measure in MEASURES.items() if measure.target in (kind, "any")]
     if isinstance(measures, str) and measures in ("all", "paper"):
         return [
@@ -245,3 +225,51 @@ def _chosen(measures: str | Iterable[str], kind: str, has_X: bool) -> list[str]:
         if MEASURES[name].needs_raw and not has_X:
             raise InputError(f"{name} compares with the raw data: pass it as X")
     return [name for name in MEASURES if name in asked]
+
+
+def best_of(
+    embeddings: Iterable[npt.ArrayLike],
+    y: npt.ArrayLike,
+    *,
+    measures: Any = "clustering",
+    **options: Any,
+) -> dict[str, float]:
+    """The best value of each measure over several embeddings of the same rows.
+
+    The paper takes "the highest measurement of the last 10 training epochs" for k-means. Choosing
+    by the labels flatters every method, so use this only to compare with the paper. Each value may
+    come from another embedding.
+
+    Parameters
+    ----------
+    embeddings : iterable of arrays (n, dim)
+    y : array (n,)
+    measures : as in `evaluate`, default "clustering"
+    **options
+        The other options of `evaluate`.
+
+    Returns
+    -------
+    dict of str to float
+        As `evaluate`; `best_of` is the number of embeddings, and counts (`n_rows`, ...) are those
+        of the first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> y = np.repeat([0, 1], 20)
+    >>> good = y[:, None] + np.linspace(0, 0.1, 40)[:, None]
+    >>> scores = best_of([np.zeros((40, 1)), good], y)
+    >>> scores["kmeans_acc"], scores["best_of"]
+    (1.0, 2)
+    """
+    results = [evaluate(Z, y, measures=measures, **options) for Z in embeddings]
+    if not results:
+        raise InputError("best_of needs at least one embedding")
+    best = dict(results[0])
+    for name in best:
+        if name.startswith("n_") or name.endswith(("_rows", "_converged", "_spread")):
+            continue
+        values = [result[name] for result in results]
+        best[name] = min(values) if name in ("regression_rss",) else max(values)
+    return best | {"best_of": len(results)}

@@ -4,11 +4,11 @@ Belghazi et al. 2018: I(Z; Y) is the largest value, over functions T, of
 
     mean T(z, y) over the pairs of the data  -  log mean exp T(z, y') over independent pairs.
 
-What keeps the figure honest and quick:
+What makes the estimate reliable and fast:
 
 - T(z, y) = a(z) + b(y) - |g(z) - h(y)|^2 / 2, with g, a and h, b out of two small networks. One
-  matrix product then scores all pairs of a batch, so the log-mean-exp, the noisy half of the
-  bound, is taken over all pairs. The distance is what correlated Gaussians need.
+  matrix product then scores all pairs of a batch, so the log-mean-exp, the noisy part of the
+  bound, is taken over all pairs. The squared distance suits correlated Gaussians.
 - The critic is trained on some rows, stopped by others and scored on yet others. On its own rows
   a critic learns the noise too, and any embedding of a few hundred rows looks informative.
 - For labels, the independent pairs are every scored row with every class at its frequency. No
@@ -43,8 +43,8 @@ SMOOTHING = 0.05  # of the moving average of the weights, which is what gets sco
 EMA_OLD, EMA_NEW = math.log(0.95), math.log(0.05)  # the gradient's moving average, in logs
 SNAPSHOTS = 20  # of the critic, evenly over its training
 LAST_PART = 0.25  # of training until it was stopped, over which the bound is averaged
-MAX_ROWS = 50_000  # more rows are subsampled; the figure's own noise is then below 0.01
-MET = 500  # values of a continuous target that each scored row is paired with
+MAX_ROWS = 50_000  # more rows are subsampled; the noise is then below 0.01
+PAIRED = 500  # values of a continuous target that each scored row is paired with
 STOP_ROWS = 1_000  # enough to see the critic get worse
 FEWEST_ROWS = 10
 CORE = 4.0  # standard deviations of a normal distribution
@@ -170,7 +170,7 @@ def _class_pairs(z: Tensor, codes: Tensor, n_classes: int) -> Pairs:
 
 def _value_pairs(z: Tensor, y: Tensor) -> Pairs:
     """Every z with the first y, but not with its own, which is no independent draw."""
-    n, met = len(z), min(len(z), MET)
+    n, met = len(z), min(len(z), PAIRED)
     weight = torch.full((n, met), -math.log((n - 1) * met), dtype=torch.float32, device="cpu")
     weight.fill_diagonal_(-math.inf)
     return Pairs(z, y, torch.arange(n, device="cpu"), weight)

@@ -1,4 +1,4 @@
-"""Measures of who lies beside whom: the paper's graph evaluation, trustworthiness, silhouette."""
+"""Measures of neighbourhoods: the paper's graph evaluation, trustworthiness, silhouette."""
 
 import contextlib
 import warnings
@@ -21,8 +21,8 @@ TRUST_NEIGHBOURS = 5  # scikit-learn's default
 def subsample(n: int, limit: int, seed: int) -> Ints:
     """At most `limit` row numbers, drawn without looking at the labels, in random order.
 
-    Files are often sorted by class. Equal rows find their neighbours by row number, so a collapsed
-    embedding in the order of the file would look as if it knew the classes.
+    Files are often sorted by class, and equal rows find their neighbours by row number: a collapsed
+    embedding in the order of the file would score well.
     """
     return np.random.default_rng(seed).permutation(n)[:limit]
 
@@ -42,8 +42,8 @@ def majority_vote(points: Floats, codes: Ints, k: int = NEIGHBOURS) -> Ints:
 def tsne_layout(Z: Floats, seed: int) -> Floats:
     """A 2-d t-SNE of the rows (openTSNE, perplexity 30 or a third of the rows, exact neighbours).
 
-    The labels have no way in. A function of the rows, their order and the seed. One thread: a
-    second one saves a tenth of the time, and loses many times that when the machine is busy.
+    It depends on the rows, their order and the seed alone. It takes one thread: a second one saves
+    a tenth of the time, and loses many times that when the machine is busy.
     """
     try:
         from openTSNE import TSNEEmbedding, affinity, nearest_neighbors
@@ -54,8 +54,8 @@ def tsne_layout(Z: Floats, seed: int) -> Floats:
         ) from error
     from sklearn.neighbors import NearestNeighbors
 
-    # The search for bandwidths is not blind to units, so the rows get a spread of 1; dropping the
-    # last digits makes Z and 1000 * Z the same rows, and not only nearly so.
+    # The search for bandwidths depends on the scale, so rows are scaled to a root mean square of 1;
+    # rounding to float32 makes Z and 1000 * Z exactly the same rows.
     rows = Z - careful_mean(Z)
     rows /= np.sqrt(np.square(rows).sum(axis=1).mean()) or 1.0
     rows = rows.astype(np.float32).astype(np.float64)
@@ -81,7 +81,7 @@ def tsne_layout(Z: Floats, seed: int) -> Floats:
 
 
 def _first_layout(rows: Floats, seed: int) -> Floats:
-    """The first two principal components, small, with a jitter that parts equal rows."""
+    """The first two principal components, small, with a jitter that separates equal rows."""
     from sklearn.decomposition import PCA
 
     padded = np.column_stack([rows, np.zeros(len(rows))])  # one feature has one component only
@@ -140,5 +140,5 @@ def trustworthiness(X: Floats, Z: Floats, seed: int) -> dict[str, float]:
 
 
 def effective_rank(Z: Floats) -> dict[str, float]:
-    """How many directions Z fills, from 1 to the number of features; 0 for a constant Z."""
+    """The effective rank, from 1 to the number of features; 0 for a constant Z."""
     return {"effective_rank": health.effective_rank(Z)}

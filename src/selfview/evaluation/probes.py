@@ -17,7 +17,7 @@ def standardise(train: Floats, *others: Floats) -> tuple[Floats, ...]:
     """All parts with the mean and standard deviation of the first; constant columns become 0."""
     mean = careful_mean(train)
     deviation = np.sqrt(np.square(train - mean).mean(axis=0))
-    # Below this a spread is rounding noise of a constant column, and dividing by it would shout.
+    # Below this a deviation is the rounding error of a constant column.
     noise = 8 * np.finfo(np.float64).eps * np.abs(train).max(axis=0)
     deviation = np.where(deviation > noise, deviation, np.inf)
     return tuple((part - mean) / deviation for part in (train, *others))
@@ -31,16 +31,14 @@ def linear_accuracy(Z: Floats, codes: Ints, split: Split) -> dict[str, float]:
 
     train, test = standardise(Z[split.train], Z[split.test])
     known = codes[split.train]
-    if np.unique(known).size == 1:  # nothing to fit: the probe knows one answer
-        return {
-            "linear_accuracy": float(np.mean(codes[split.test] == known[0])),
-            "linear_converged": 1,
-        }
+    if np.unique(known).size == 1:  # nothing to fit
+        accuracy = float(np.mean(codes[split.test] == known[0]))
+        return {"linear_accuracy": accuracy, "linear_converged": 1}
     model = LogisticRegression(max_iter=MAX_ITERATIONS)
     # A narrow matrix gains nothing from a second thread: 60,000 x 10 takes twice as long with two.
     with warnings.catch_warnings(), threadpool_limits(1):
         warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.simplefilter("ignore", UserWarning)  # "many classes": so the user has it
+        warnings.simplefilter("ignore", UserWarning)  # about many classes
         model.fit(train, known)
     converged = bool(np.max(model.n_iter_) < MAX_ITERATIONS)
     if not converged:
@@ -59,7 +57,7 @@ def linear_accuracy(Z: Floats, codes: Ints, split: Split) -> dict[str, float]:
 def knn_accuracy(Z: Floats, codes: Ints, split: Split, seed: int) -> dict[str, float]:
     """Test accuracy of the majority label among the 21 nearest training rows, in Z as it is.
 
-    At most 10,000 test rows are asked about; `knn_rows` says how many.
+    At most 10,000 test rows are classified; `knn_rows` says how many.
     """
     from sklearn.neighbors import KNeighborsClassifier
 
@@ -67,9 +65,9 @@ def knn_accuracy(Z: Floats, codes: Ints, split: Split, seed: int) -> dict[str, f
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         model.fit(Z[split.train], codes[split.train])
-    asked = np.random.default_rng(seed).permutation(split.test)[:KNN_ROWS]
-    right = np.mean(model.predict(Z[asked]) == codes[asked])
-    return {"knn_accuracy": float(right), "knn_rows": asked.size}
+    tested = np.random.default_rng(seed).permutation(split.test)[:KNN_ROWS]
+    right = np.mean(model.predict(Z[tested]) == codes[tested])
+    return {"knn_accuracy": float(right), "knn_rows": tested.size}
 
 
 def regression_scores(Z: Floats, values: Floats, split: Split | None) -> dict[str, float]:

@@ -1,4 +1,4 @@
-"""Which rows a probe learns from and which it is scored on."""
+"""The rows that a probe learns from and those that it is scored on."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,7 +22,7 @@ class Split:
 
 
 def check_split(split: Any, n: int) -> Split:
-    """A split as given by the user, in any of its three forms, over all n rows."""
+    """A user's split of n rows, in any of its three forms."""
     if isinstance(split, tuple | list) and len(split) == 2 and not isinstance(split[0], str):
         train, test = _rows(split[0], n, "train"), _rows(split[1], n, "test")
         return _disjoint(train, test)
@@ -98,5 +98,5 @@ def stratified_fifth(codes: Ints) -> Split:
 
 
 def random_fifth(n: int) -> Bools:
-    """A fixed mask of a fifth of the rows, for measurements, which have no classes to balance."""
+    """A fixed mask of a fifth of the rows, for a continuous target."""
     return np.asarray(np.random.default_rng(FIXED_SEED).permutation(n) < n * HELD_OUT)
