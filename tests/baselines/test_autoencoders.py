@@ -21,10 +21,15 @@ from selfview.baselines import (
     SparseAutoEncoder,
     VariationalAutoEncoder,
 )
-from selfview.baselines.aae import discriminator_loss, generator_loss
 from selfview.baselines.autoencoders import corrupt, kl_sparsity
-from selfview.baselines.learned import mean_and_spread, principal_start
-from selfview.baselines.vae import gaussian_nll, kl_from_standard_normal, reparametrise
+from selfview.baselines.generative import (
+    discriminator_loss,
+    gaussian_nll,
+    generator_loss,
+    kl_from_standard_normal,
+    reparametrise,
+)
+from selfview.baselines.learned import mean_and_scale, principal_start
 from selfview.errors import InputError
 from selfview.estimator.base import Run
 from selfview.networks import encoders
@@ -297,13 +302,13 @@ def test_what_all_rows_share_is_left_out(kind, few):
 
 
 @given(st.integers(1, 60), st.floats(-1e4, 1e4), st.floats(1e-2, 1e3), st.integers(0, 99))
-def test_mean_and_spread_are_numpys(n, offset, size, seed):
+def test_mean_and_scale_are_numpys(n, offset, size, seed):
     X = np.random.default_rng(seed).normal(offset, size, (n, 5)).astype(np.float32)
-    mean, spread = mean_and_spread(as_rows(X))
+    mean, scale = mean_and_scale(as_rows(X))
     np.testing.assert_allclose(mean.numpy(), X.astype(float).mean(0), rtol=1e-9)
     centred = X.astype(float) - X.astype(float).mean(0)
     expected = np.sqrt(np.square(centred).mean())
-    assert spread == (pytest.approx(expected, rel=1e-6) if n > 1 else 1.0)
+    assert scale == (pytest.approx(expected, rel=1e-6) if n > 1 else 1.0)
 
 
 def test_rows_near_the_largest_float_are_centred(rng):

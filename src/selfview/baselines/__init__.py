@@ -1,17 +1,16 @@
-"""The methods that SelfView is compared with, all with its surface, and raw features.
+"""The methods that SelfView is compared with, under the same interface, and raw features.
 
 >>> from selfview.baselines import PCA
 >>> PCA(n_components=2)
 PCA(n_components=2)
 
-Imported on first use: the classical ones need no network, and the command line's help needs none.
+Each is imported on first use: the classical ones need no PyTorch.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from selfview.baselines.aae import AdversarialAutoEncoder
     from selfview.baselines.autoencoders import (
         AutoEncoder,
         DenoisingAutoEncoder,
@@ -19,8 +18,8 @@ if TYPE_CHECKING:
     )
     from selfview.baselines.classical import NMF, PCA, Raw
     from selfview.baselines.cpc import CPC
+    from selfview.baselines.generative import AdversarialAutoEncoder, VariationalAutoEncoder
     from selfview.baselines.manifolds import LLE, Isomap
-    from selfview.baselines.vae import VariationalAutoEncoder
 
 _HOMES = {
     "PCA": "classical",
@@ -31,8 +30,8 @@ _HOMES = {
     "AutoEncoder": "autoencoders",
     "SparseAutoEncoder": "autoencoders",
     "DenoisingAutoEncoder": "autoencoders",
-    "VariationalAutoEncoder": "vae",
-    "AdversarialAutoEncoder": "aae",
+    "VariationalAutoEncoder": "generative",
+    "AdversarialAutoEncoder": "generative",
     "CPC": "cpc",
 }
 

@@ -1,13 +1,13 @@
 """The autoencoder, and its sparse and denoising variants.
 
-All reconstruct centred rows by mean squared error, which is then relative to the data's variance:
-1 for a network that gives the mean row, whatever it is shown.
+All minimise the mean squared error of centred and scaled rows. It is relative to the data's
+variance: 1 for a network whose output is always the mean row.
 """
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -38,7 +38,7 @@ def kl_sparsity(activation: Tensor, target: float, share: Share = WHOLE) -> Tens
     activation : Tensor (batch, dim)
         Between 0 and 1.
     target : float
-    share : Share
+    share : Share, default all rows
         Which rows of the batch these are, if several processes hold it.
 
     Examples
@@ -63,7 +63,7 @@ def corrupt(
     level : float
         Probability that an entry is zeroed, or the noise's standard deviation.
     generator : torch.Generator
-    share : Share
+    share : Share, default all rows
         Which rows of the batch these are, if several processes hold it.
 
     Examples
@@ -82,7 +82,9 @@ class EncoderDecoder(EncodingNetwork):
 
     encoder: nn.Sequential
 
-    def __init__(self, centring: Centring, encoder: nn.Module, decoder: nn.Module) -> None:
+    def __init__(
+        self, centring: Centring, encoder: nn.Sequential, decoder: nn.Module, _dim: int
+    ) -> None:
         super().__init__()
         self.encoder = nn.Sequential(centring, encoder)
         self.decoder = decoder
@@ -96,22 +98,21 @@ class EncoderDecoder(EncodingNetwork):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class AutoEncoder(Learned):
-    """An embedding from which a decoder, the encoder's mirror, rebuilds the rows [1]_.
+    """Autoencoder: an embedding from which a decoder, the encoder's mirror, rebuilds rows [1]_.
 
     Parameters
     ----------
-    n_components : int
-        Length of the embedding. With an own `encoder`, its output decides.
-    encoder : {"auto", "mlp", "cnn", "small-cnn", "dense-cnn"} or nn.Module
-        As in `SelfView`. The decoder of an own encoder is the perceptron's mirror.
-    batch_norm : bool
-        Whether batch norm stands after every hidden layer, in encoder and decoder, and keeps every
-        number of the embedding at mean 0 and variance 1. Without the latter a step of Adam, which
-        moves all 4,096 weights of a number at once, shifts embeddings by several times their
-        spread, and along one direction. The output of an own `encoder` is left as it is.
+    n_components : int, default 10
+        Length of the embedding. With a user's `encoder`, its output decides.
+    encoder : {"auto", "mlp", "cnn", "small-cnn", "dense-cnn"} or nn.Module, default "auto"
+        As in `SelfView`. The decoder of a user's encoder is the perceptron's mirror.
+    batch_norm : bool, default True
+        Batch norm after every hidden layer of encoder and decoder, and after the embedding.
+        Without the latter a step of Adam, which moves all weights of an output at once, shifts
+        embeddings by several times their standard deviation. A user's `encoder` gets none.
     recipe, epochs, batch_size, learning_rate, schedule, precision, device, random_state, \
     checkpoint, verbose
-        As in `SelfView`.
+        As in `SelfView`, with the same defaults.
 
     Attributes
     ----------
@@ -131,6 +132,8 @@ class AutoEncoder(Learned):
     >>> model.fit_transform(X).shape
     (1797, 10)
     """
+
+    network_class: ClassVar[type[EncoderDecoder]] = EncoderDecoder
 
     encoder: str | nn.Module = "auto"
 
@@ -156,13 +159,13 @@ class AutoEncoder(Learned):
     def _network(self, run: Run) -> EncoderDecoder:
         encoder = self._encoder(run)
         dim = self._embedding_dim(encoder, run)
-        return EncoderDecoder(Centring(run), encoder, self._decoder(dim, run))
+        return self.network_class(Centring(run), encoder, self._decoder(dim, run), dim)
 
-    def _encoder(self, run: Run) -> nn.Module:
+    def _encoder(self, run: Run) -> nn.Sequential:
         return nn.Sequential(*self._layers(run), *self._norm(affine=False))
 
     def _layers(self, run: Run) -> list[nn.Module]:
-        """The encoder as `SelfView` has it; an own one is a single layer."""
+        """The layers of the encoder; a user's encoder is a single one."""
         made = encoders.make_encoder(
             self._encoder_for(run.shape), run.shape, self.n_components, self.batch_norm
         )
@@ -184,7 +187,7 @@ class AutoEncoder(Learned):
         made = encoders.make_decoder(
             name if isinstance(name, str) else "mlp", dim, run.shape, self.batch_norm
         )
-        # It begins with the mean row: noise in its place would teach the encoder nonsense.
+        # Its first output is the mean row: random outputs would mislead the encoder.
         *_, last = (layer for layer in made if hasattr(layer, "weight"))
         for parameter in last.parameters():
             nn.init.zeros_(parameter)
@@ -205,22 +208,21 @@ class AutoEncoder(Learned):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class SparseAutoEncoder(AutoEncoder):
-    """An autoencoder whose units are active for few rows each [1]_.
+    """Sparse autoencoder: each unit of the embedding is active for few rows [1]_.
 
-    The embedding passes a sigmoid, and half the squared error of a row, summed over its features,
-    gets `penalty` times the KL divergence of every unit's mean activation from
-    `target_activation`.
+    The embedding passes a sigmoid. The loss of a row is half its squared error, summed over the
+    features, plus `penalty` times the sum over units of KL(target_activation || mean activation).
 
     Parameters
     ----------
-    target_activation : float
-        Between 0 and 1. Ng takes 0.05 for a code that is longer than the row; an embedding of ten
-        units that are each silent for 19 rows of 20 would hold next to nothing.
-    penalty : float
+    target_activation : float, default 0.2
+        Between 0 and 1. Ng takes 0.05 for a code that is longer than the row; ten units that are
+        each silent for 19 rows of 20 would hold next to nothing.
+    penalty : float, default 3.0
         Weight of the divergence; 3 is Ng's.
-    n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule,
+    n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule, \
     precision, device, random_state, checkpoint, verbose
-        As in `AutoEncoder`.
+        As in `AutoEncoder`, with the same defaults.
 
     References
     ----------
@@ -243,7 +245,7 @@ class SparseAutoEncoder(AutoEncoder):
         parameters.share("target_activation", self.target_activation)
         parameters.positive("penalty", self.penalty)
 
-    def _encoder(self, run: Run) -> nn.Module:
+    def _encoder(self, run: Run) -> nn.Sequential:
         norm = self._norm(affine=True)
         for layer in norm:
             # Around zero the sigmoid's mean is a half, and to learn another takes long.
@@ -255,26 +257,24 @@ class SparseAutoEncoder(AutoEncoder):
         z = network.encoder(step.batch)
         error = functional.mse_loss(network.decoder(z).float(), network.centring(step.batch))
         divergence = kl_sparsity(z.float(), self.target_activation, step.share)
-        figures = {"error": error.item(), "activation": z.mean().item()}
-        return 0.5 * step.batch[0].numel() * error + self.penalty * divergence, figures
+        metrics = {"error": error.item(), "activation": z.mean().item()}
+        return 0.5 * step.batch[0].numel() * error + self.penalty * divergence, metrics
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class DenoisingAutoEncoder(AutoEncoder):
-    """An autoencoder that rebuilds the clean row from a corrupted one [1]_ [2]_.
+    """Denoising autoencoder: rebuilds the clean row from a corrupted one [1]_ [2]_.
 
     Parameters
     ----------
-    corruption : {"masking", "gaussian"}
-        Entries set to zero at random [1]_, or Gaussian noise added [2]_. Zero is in the centred
-        rows that the network sees: such an entry is its feature's mean, which tells nothing, and
-        corrupted rows lie around the clean ones, wherever the data's own zero is.
-    level : float
-        Share of the entries that are zeroed, or the noise's standard deviation in units of the
-        root mean square of the data's entries around their mean.
-    n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule,
+    corruption : {"masking", "gaussian"}, default "masking"
+        Entries set to their feature's mean at random [1]_, or Gaussian noise added [2]_.
+    level : float, default 0.25
+        Fraction of the entries that are masked, or the noise's standard deviation relative to that
+        of the data's entries around their mean.
+    n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule, \
     precision, device, random_state, checkpoint, verbose
-        As in `AutoEncoder`.
+        As in `AutoEncoder`, with the same defaults.
 
     References
     ----------

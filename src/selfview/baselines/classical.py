@@ -1,4 +1,4 @@
-"""PCA, NMF and raw features: scikit-learn does the fit, and what remains of it are plain arrays."""
+"""PCA, NMF and raw features: fitted by scikit-learn, kept as plain arrays."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,12 +15,12 @@ from selfview.rows.base import Rows
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Raw(Reducer):
-    """The features themselves, flattened: what every embedding has to beat.
+    """The features themselves, flattened: the baseline of every comparison.
 
     Parameters
     ----------
-    n_components, random_state : ignored
-        There so that `Raw` can take the place of any other method.
+    n_components, random_state : ignored, default None
+        So that `Raw` can take the place of any other method.
 
     Examples
     --------
@@ -55,9 +55,9 @@ class PCA(Reducer):
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default 10
         Length of the embedding.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default None
         Of the randomised or iterative solvers that scikit-learn takes for large or sparse rows.
 
     Examples
@@ -93,12 +93,12 @@ class NMF(Reducer):
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default 10
         Length of the embedding.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default None
         Of the initialisation.
-    max_iter : int
-        Rounds of coordinate descent, at most.
+    max_iter : int, default 1000
+        Iterations of coordinate descent, at most.
 
     Examples
     --------
@@ -118,7 +118,7 @@ class NMF(Reducer):
 
     @property
     def n_iter_(self) -> int:
-        """Rounds of coordinate descent that the fit took."""
+        """Iterations of coordinate descent that the fit took."""
         self._fitted()
         return int(self.arrays_["n_iter"])
 

@@ -1,4 +1,4 @@
-"""Contrastive predictive coding: a row is a sequence of parts, and its past predicts its future."""
+"""Contrastive predictive coding: the first parts of a row predict those that follow."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,17 +27,17 @@ AHEAD = 4  # parts ahead that a context predicts
 
 
 def info_nce(predictions: Tensor, codes: Tensor, share: Share = WHOLE) -> Tensor:
-    """Cross-entropy of finding every row's own code among those of the batch; nats.
+    """InfoNCE: the cross-entropy of finding each row's code among those of the batch, in nats.
 
-    log(batch) minus this is a lower bound of the mutual information of prediction and code, which
-    log(batch) in turn bounds (van den Oord, Li, Vinyals 2018, Eq. 4).
+    -mean over rows i of log(exp(p_i . c_i) / sum_j exp(p_i . c_j)). log(batch) minus this is a
+    lower bound of the mutual information of prediction and code (van den Oord, Li, Vinyals 2018,
+    Eq. 4).
 
     Parameters
     ----------
     predictions, codes : Tensor (pairs, batch, width)
         Row i of a prediction belongs to row i of the code; all others are its negatives.
-
-    share : Share
+    share : Share, default all rows
         Which rows of the batch these are, if several processes hold it: negatives are from all.
 
     Examples
@@ -135,7 +135,7 @@ class ContextEncoder(nn.Module):
         return codes.reshape(-1, self.parts, self.width)
 
     def contexts(self, codes: Tensor) -> Tensor:
-        """What is known after every part: (batch, parts, dim)."""
+        """The context after every part: (batch, parts, dim)."""
         context: Tensor = self.context(self.memory(codes)[0])
         return context
 
@@ -166,23 +166,23 @@ class PredictiveNetwork(EncodingNetwork):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CPC(Learned):
-    """Contrastive predictive coding: contexts that foretell the parts of a row to come [1]_.
+    """Contrastive predictive coding: contexts that predict the following parts of a row [1]_.
 
-    A row becomes a sequence: an image nine overlapping patches in reading order, a vector eight
-    consecutive segments. Convolutions encode each part, a GRU gathers the parts so far into a
-    context, and from the context the codes of up to four parts ahead are predicted and have to be
-    found among those of the batch's other rows at the same place (InfoNCE). The embedding is the
-    mean of a row's contexts.
+    A row becomes a sequence: nine overlapping patches of an image in reading order, or eight
+    consecutive segments of a vector. Convolutions encode each part, and a GRU turns the parts so
+    far into a context. Linear predictions from the context of the codes of up to four parts ahead
+    are contrasted with the codes of the batch's other rows at the same place (InfoNCE). The
+    embedding is the mean of a row's contexts.
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default 10
         Length of a context, and of the embedding.
-    batch_norm : bool
-        Whether batch norm stands after every convolution.
+    batch_norm : bool, default True
+        Batch norm after every convolution.
     recipe, epochs, batch_size, learning_rate, schedule, precision, device, random_state, \
     checkpoint, verbose
-        As in `SelfView`.
+        As in `SelfView`, with the same defaults.
 
     References
     ----------
@@ -197,7 +197,7 @@ class CPC(Learned):
     (256, 10)
     """
 
-    encoder = "auto"  # not a parameter: images stay images, and there is no other choice
+    encoder = "auto"  # not a parameter
 
     def _network(self, run: Run) -> PredictiveNetwork:
         encoder = ContextEncoder(Centring(run), run.shape, self.n_components, self.batch_norm)

@@ -1,12 +1,8 @@
-"""What the baselines that learn by gradient steps have in common: parameters, and a common unit.
+"""What the baselines trained by gradient descent share: parameters, centring and scaling.
 
-Their networks see rows around the mean row, in units of the entries' root mean square around it.
-So data in any unit learns alike; and no capacity goes into the mean, which all rows share and PCA
-leaves out as well. On FSDD this is the difference between codes of which a few directions hold
-nearly everything and codes that fill all ten.
-
-Constructors are made by `dataclass`: they only remember, have an explicit signature as
-scikit-learn asks for, and a derived class states only what it adds.
+Their networks get centred rows, divided by the root mean square of the centred entries, so that
+the scale of the data doesn't matter and no capacity is spent on the mean. Without centring, a few
+directions of the embedding hold nearly everything on FSDD.
 """
 
 import copy
@@ -26,50 +22,50 @@ from selfview.estimator.recipes import RECIPES, SCHEDULES
 from selfview.rows.base import Rows
 from selfview.rows.stream import Stream
 
-SAMPLE = 512  # rows that a network may look at before it learns
+SAMPLE = 512  # rows that initialise the last layer
 
 
 @dataclass(frozen=True, kw_only=True)
 class CentredRun(Run):
-    """A plan that knows where the rows lie: their mean, and the spread around it."""
+    """A plan with the mean and the scale of the rows."""
 
     mean: Tensor  # a row's shape
-    spread: float  # root mean square of the entries around the mean; 1 if all rows are equal
-    sample: Tensor  # some of the rows, as the network takes them: (sample, *shape)
+    scale: float  # root mean square of the centred entries; 1 if all rows are equal
+    sample: Tensor  # some of the rows: (sample, *shape)
 
 
 class Centring(nn.Module):
-    """Rows around their mean, in units of their spread; buffers, so that weights bring them."""
+    """Centred and scaled rows; the mean and the scale are buffers, saved with the weights."""
 
-    mean: Tensor  # in units of the spread
-    spread: Tensor
+    mean: Tensor  # divided by the scale
+    scale: Tensor
 
     def __init__(self, run: Run) -> None:
         super().__init__()
         # A model that is read from a file brings its own.
-        mean = run.mean / run.spread if isinstance(run, CentredRun) else torch.zeros(run.shape)
-        spread = run.spread if isinstance(run, CentredRun) else 1.0
+        mean = run.mean / run.scale if isinstance(run, CentredRun) else torch.zeros(run.shape)
+        scale = run.scale if isinstance(run, CentredRun) else 1.0
         self.register_buffer("mean", mean.float())
-        self.register_buffer("spread", torch.tensor(spread, dtype=torch.float32))
+        self.register_buffer("scale", torch.tensor(scale, dtype=torch.float32))
 
     def forward(self, x: Tensor) -> Tensor:
         # Divided first: a difference of the largest floats would not be one.
-        return x / self.spread - self.mean
+        return x / self.scale - self.mean
 
     def undo(self, x: Tensor) -> Tensor:
-        """Rows as they were, from centred ones."""
-        return (x + self.mean) * self.spread
+        """The rows of centred and scaled ones."""
+        return (x + self.mean) * self.scale
 
 
-def mean_and_spread(rows: Rows) -> tuple[Tensor, float]:
+def mean_and_scale(rows: Rows) -> tuple[Tensor, float]:
     """The mean row, and the root mean square of the entries around it, in one pass.
 
     Examples
     --------
     >>> import numpy as np
     >>> from selfview.rows.conversion import as_rows
-    >>> mean, spread = mean_and_spread(as_rows(np.array([[1.0, 5.0], [3.0, 5.0]])))
-    >>> mean.tolist(), round(spread, 4)
+    >>> mean, scale = mean_and_scale(as_rows(np.array([[1.0, 5.0], [3.0, 5.0]])))
+    >>> mean.tolist(), round(scale, 4)
     ([2.0, 5.0], 0.7071)
     """
     origin = rows.take(slice(0, 1))[0].double()  # near the rows, so that squares don't cancel
@@ -84,12 +80,11 @@ def mean_and_spread(rows: Rows) -> tuple[Tensor, float]:
 
 @torch.no_grad()
 def principal_start(layers: nn.Sequential, x: Tensor) -> None:
-    """Let the last, linear layer begin as principal components of what reaches it, whitened.
+    """Initialise the last, linear layer to the whitened principal components of its input.
 
-    From random weights all outputs soon follow the one direction in which rows differ most, and
-    to part again takes them hundreds of steps. (A data-dependent initialisation, as in Krahenbuhl,
-    Doersch, Donahue, Darrell, ICLR 2016, for this one layer.) Outputs beyond the rank of the
-    features keep their random weights.
+    From random weights all outputs first follow the direction of largest variance, and take
+    hundreds of steps to decorrelate. (A data-dependent initialisation, as in Krahenbuhl, Doersch,
+    Donahue, Darrell, ICLR 2016.) Outputs beyond the rank of the features keep random weights.
 
     Parameters
     ----------
@@ -122,18 +117,7 @@ def principal_start(layers: nn.Sequential, x: Tensor) -> None:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Learned(Embedder):
-    """Base of the baselines that learn an encoder by gradient steps.
-
-    Parameters
-    ----------
-    n_components : int
-        Length of the embedding.
-    batch_norm : bool
-        Whether batch norm stands after every hidden layer.
-    recipe, epochs, batch_size, learning_rate, schedule, precision, device, random_state, \
-    checkpoint, verbose
-        As in `SelfView`.
-    """
+    """Base of the baselines that train an encoder; parameters as in `SelfView`."""
 
     n_components: int = field(default=10, kw_only=False)
     batch_norm: bool = True
@@ -150,16 +134,16 @@ class Learned(Embedder):
 
     @property
     def n_parameters_(self) -> int:
-        """How many numbers were learned, decoders and all."""
+        """The number of parameters, those of the decoder included."""
         return sum(p.numel() for p in self._fitted_network().parameters())
 
     def _run(self, rows: Rows, stream: Stream | None = None) -> CentredRun:
         run = super()._run(rows, stream)
-        mean, spread = mean_and_spread(rows)
+        mean, scale = mean_and_scale(rows)
         some = np.unique(np.linspace(0, rows.n - 1, SAMPLE).astype(np.intp))
         sample = rows.pick(some).cpu().reshape(-1, *run.shape)
         mean = mean.reshape(run.shape)
-        return CentredRun(**vars(run), mean=mean, spread=spread, sample=sample)
+        return CentredRun(**vars(run), mean=mean, scale=scale, sample=sample)
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -1,8 +1,8 @@
-"""LLE and Isomap: embeddings of the neighbourhood graph, and their place for new rows.
+"""LLE and Isomap: embeddings of the neighbourhood graph, extended to new rows.
 
-Both keep the rows they were fitted on, and both have a limit: Isomap holds the distance of every
-two rows, and LLE finds the null space of a matrix as large. Above `max_rows` they refuse;
-`fit_rows` fits a sample of the rows instead and places the others by their neighbours in it.
+Both keep the rows they were fitted on. Isomap holds the distances between all of them, and LLE
+finds the null space of a matrix as large, so more than `max_rows` rows are an error; `fit_rows`
+fits a sample of the rows and places the others by their neighbours in it.
 """
 
 import warnings
@@ -69,26 +69,14 @@ class Manifold(Reducer):
         return X[np.sort(random.permutation(X.shape[0])[: self.fit_rows])]
 
     def fit_transform(self, X: Any, y: Any = None, **params: Any) -> Any:
-        """Fit to `X` and give its embedding; for fitted rows it is the one found in the fit.
-
-        Parameters
-        ----------
-        X : rows as in `fit`
-        y : ignored
-
-        Returns
-        -------
-        ndarray (n, embedding_dim_)
-        """
+        """Fit to `X` and return its embedding, for fitted rows the one found in the fit."""
         self.fit(X, y, **params)
         embedding = self.arrays_["embedding"]
         # A sample was fitted, so that the other rows are still to be placed.
         if len(embedding) != as_rows(X).n:
             return self.transform(X)
-        return embedding.astype(self.arrays_[self._rows_name()].dtype)
-
-    def _rows_name(self) -> str:
-        return "rows" if "rows" in self.arrays_ else "rows.data"
+        rows = self.arrays_["rows" if "rows" in self.arrays_ else "rows.data"]
+        return embedding.astype(rows.dtype)
 
     def _become(self, shape_in: tuple[int, ...], arrays: Any) -> None:
         super()._become(shape_in, arrays)
@@ -125,24 +113,23 @@ class Manifold(Reducer):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LLE(Manifold):
-    """Locally linear embedding: rows are placed so that the same neighbours rebuild them [1]_.
+    """Locally linear embedding: the same neighbours rebuild a row and its embedding [1]_.
 
     Sparse rows stay sparse: scikit-learn takes dense rows only, so that the weights are then found
     here, from a bounded number of rows at a time.
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default 10
         Length of the embedding.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default None
         Of the eigensolver, and of the sample that `fit_rows` draws.
-    n_neighbors : int
-        Neighbours that rebuild a row. The result hangs on it: on FSDD the linear accuracy is 59 %
-        with 5 (scikit-learn's default), 65 % with 10 and 72 % with 15, and the paper doesn't say
-        what it took.
-    max_rows : int
-        More rows than this are refused.
-    fit_rows : int or None
+    n_neighbors : int, default 10
+        Neighbours that rebuild a row. On FSDD the linear accuracy is 59 % with 5 (scikit-learn's
+        default), 65 % with 10 and 72 % with 15; the paper doesn't give its number.
+    max_rows : int, default 20000
+        Fitting more rows than this is an error.
+    fit_rows : int or None, default None
         Fit this many rows, drawn at random, and place the others by their neighbours among them.
 
     References
@@ -173,7 +160,7 @@ class LLE(Manifold):
                 embedding = lle.fit(X).embedding_
             else:
                 graph = neighbour_weights(X, self.n_neighbors)
-                embedding = unmoved(graph, self.n_components, solver, random)
+                embedding = null_space(graph, self.n_components, solver, random)
         except (ValueError, RuntimeError) as error:
             # Equal rows make the null space larger than ARPACK can settle on.
             raise InputError(
@@ -233,8 +220,8 @@ def neighbour_weights(X: Matrix, k: int) -> sp.csr_array:
     return sp.csr_array(entries, shape=(n, n))
 
 
-def unmoved(graph: sp.csr_array, dim: int, solver: str, random: np.random.RandomState) -> Array:
-    """The `dim` directions that averaging by `graph` changes least, but for the constant one."""
+def null_space(graph: sp.csr_array, dim: int, solver: str, random: np.random.RandomState) -> Array:
+    """The `dim` eigenvectors of (I - W)^T (I - W) of smallest eigenvalue, but for the constant."""
     change = sp.eye_array(graph.shape[0], format="csr") - graph
     cost = (change.T @ change).tocsr()
     if solver == "dense":
@@ -246,21 +233,21 @@ def unmoved(graph: sp.csr_array, dim: int, solver: str, random: np.random.Random
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Isomap(Manifold):
-    """Isomap: distances along the graph of neighbours, kept as well as the length allows [1]_.
+    """Isomap: an embedding that preserves distances along the graph of neighbours [1]_.
 
     Sparse rows stay sparse; the distances of all pairs of fitted rows are part of the model.
 
     Parameters
     ----------
-    n_components : int
+    n_components : int, default 10
         Length of the embedding.
-    random_state : int, RandomState or None
+    random_state : int, RandomState or None, default None
         Of the sample that `fit_rows` draws.
-    n_neighbors : int
-        Neighbours that a row is joined with.
-    max_rows : int
-        More rows than this are refused.
-    fit_rows : int or None
+    n_neighbors : int, default 10
+        Neighbours that a row is connected to.
+    max_rows : int, default 20000
+        Fitting more rows than this is an error.
+    fit_rows : int or None, default None
         Fit this many rows, drawn at random, and place the others by their neighbours among them.
 
     References

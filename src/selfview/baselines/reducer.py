@@ -1,8 +1,6 @@
-"""What the methods without a network share: the surface, and a model that is plain arrays.
+"""What the methods without a network share: fit, transform, and a model of plain arrays.
 
-`Reducer` is the surface that all methods without a network share. A method says how to fit
-(`_learn`, which returns named arrays) and how to embed rows with those arrays (`_embed`); so a
-model on disk is its arrays and nothing else.
+A method defines `_learn`, which returns named arrays, and `_embed`, which embeds rows with them.
 """
 
 from collections.abc import Mapping
@@ -48,8 +46,6 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     n_components: int = field(default=10, kw_only=False)
     random_state: Any = None
 
-    sparse = True  # does the algorithm take sparse rows as they are?
-
     def _learn(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:
         """The arrays that `_embed` needs, learned from all rows."""
         raise NotImplementedError
@@ -66,7 +62,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         X : ndarray, memmap, sparse matrix, Tensor, DataFrame or torch Dataset
             Rows of features (n, n_features), or images, which are flattened.
         y : ignored
-            Labels are never looked at.
+            Labels are never used.
 
         Returns
         -------
@@ -77,7 +73,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         rows.check()
         self._check_size(rows)
         seed = parameters.seed("random_state", self.random_state)
-        arrays = self._learned(self._matrix(rows), np.random.RandomState(seed))
+        arrays = self._learned(as_matrix(rows), np.random.RandomState(seed))
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
         self._become(rows.shape, arrays)
         return self
@@ -113,12 +109,8 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         expect_shape(rows, self.shape_in_, type(self).__name__)
         validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         rows.check()
-        matrix = self._matrix(rows)
-        return self._embed(matrix).astype(matrix.dtype, copy=False)
-
-    def _matrix(self, rows: Rows) -> Matrix:
         matrix = as_matrix(rows)
-        return matrix if self.sparse or isinstance(matrix, np.ndarray) else matrix.toarray()
+        return self._embed(matrix).astype(matrix.dtype, copy=False)
 
     def _become(self, shape_in: tuple[int, ...], arrays: Mapping[str, Array]) -> None:
         self.shape_in_ = shape_in
@@ -137,7 +129,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     @property
     def n_parameters_(self) -> int | None:
-        """How many numbers were learned; None where the fitted rows themselves are the model."""
+        """The number of learned values; None where the fitted rows themselves are the model."""
         self._fitted()
         return sum(array.size for array in self.arrays_.values() if array.ndim)
 
@@ -191,7 +183,8 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
             model._become(model_file.row_shape(meta), arrays)
             # Arrays that don't belong together can't embed a row of the right length.
-            if model._embed(model._probe()).shape != (1, model.embedding_dim_):
+            row = np.zeros((1, model.n_features_in_), dtype=np.float32)
+            if model._embed(row).shape != (1, model.embedding_dim_):
                 raise ValueError("its arrays don't fit its description")
             names = model_file.feature_names(meta, model.n_features_in_)
             if names is not None:
@@ -199,9 +192,6 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         except model_file.DAMAGE as error:
             raise FileFormatError(f"{file} is damaged: {model_file.reason(error)}") from error
         return model
-
-    def _probe(self) -> Array:
-        return np.zeros((1, self.n_features_in_), dtype=np.float32)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
