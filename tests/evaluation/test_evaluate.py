@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from selfview import InputError, SelfViewWarning, evaluate
-from selfview.evaluation import MEASURES, best_of, matched_accuracy
+from selfview.evaluation import MEASURES, matched_accuracy
 from selfview.evaluation import mutual_information as mi
 
 QUICK = ["linear", "clustering", "knn", "silhouette", "effective_rank"]
@@ -168,14 +168,6 @@ def test_progress_names_every_measure_in_turn(blobs):
     evaluate(*blobs, measures=QUICK, progress=lambda *call: seen.append(call))
     assert [name for name, _, _ in seen] == [name for name in MEASURES if name in QUICK]
     assert [number for _, number, _ in seen] == list(range(len(QUICK)))
-
-
-def test_best_of_takes_each_measure_from_its_best_embedding(blobs):
-    Z, y = blobs
-    noise = np.random.default_rng(0).normal(size=Z.shape)
-    assert best_of([noise, Z, noise], y) == evaluate(Z, y, measures="clustering") | {"best_of": 3}
-    with pytest.raises(InputError, match="at least one"):
-        best_of([], y)
 
 
 def test_evaluation_imports_no_model_code():

@@ -22,16 +22,10 @@ if TYPE_CHECKING:
     from selfview.baselines.manifolds import LLE, Isomap
 
 _HOMES = {
-    "PCA": "classical",
-    "NMF": "classical",
-    "LLE": "manifolds",
-    "Isomap": "manifolds",
-    "Raw": "classical",
-    "AutoEncoder": "autoencoders",
-    "SparseAutoEncoder": "autoencoders",
-    "DenoisingAutoEncoder": "autoencoders",
-    "VariationalAutoEncoder": "generative",
-    "AdversarialAutoEncoder": "generative",
+    **dict.fromkeys(("NMF", "PCA", "Raw"), "classical"),
+    **dict.fromkeys(("LLE", "Isomap"), "manifolds"),
+    **dict.fromkeys(("AutoEncoder", "DenoisingAutoEncoder", "SparseAutoEncoder"), "autoencoders"),
+    **dict.fromkeys(("AdversarialAutoEncoder", "VariationalAutoEncoder"), "generative"),
     "CPC": "cpc",
 }
 

@@ -24,7 +24,7 @@ from selfview.rows.conversion import as_rows
 
 MAX_ROWS = 20_000  # a matrix of all pairs is 3.2 GB then, and Isomap needs three of them
 QUERY_ROWS = 1024  # that are placed at a time
-DENSE_ROWS = 4_000  # up to which the exact eigensolver is a matter of a minute
+DENSE_ROWS = 4_000  # up to which the exact eigensolver takes about a minute
 REGULARISATION = 1e-3  # of LLE's weights, relative to the trace of the local Gram matrix
 WEIGHT_BYTES = 1 << 27  # of the differences of rows and neighbours that are held at a time
 TOLERANCE, MAX_ITERATIONS = 1e-6, 100  # of ARPACK, as scikit-learn's LLE has them

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from math import gcd
 from pathlib import Path
 from typing import Any, ClassVar
@@ -58,10 +58,10 @@ class AudioPreparation(Preparation):
 
     def read_files(self, path: Path, options: Options) -> Dataset:
         files = find_files(path, SUFFIXES)
-        dataset = dataset_of_files(
-            path, files, lambda file: self.row(*read_wav(file)), self.shape, options
+        shape = (self.frames, self.bins)
+        return dataset_of_files(
+            path, files, lambda file: self.row(*read_wav(file)), options, self, shape
         )
-        return replace(dataset, preparation=self, shape=(self.frames, self.bins))
 
 
 def fit_audio(path: Path, options: Options) -> Dataset:

@@ -52,7 +52,7 @@ def whereabouts(entry: Entry) -> str:
 
 
 def check(name: str) -> Iterator[Finding]:
-    """Findings about a dataset: each file's checksum, then the figures of its rows."""
+    """Findings about a dataset: each file's checksum, then the size and norm of its rows."""
     entry = entry_of(name)
     where = whereabouts(entry)
     if where == "to be downloaded":
@@ -86,7 +86,7 @@ def _compare(path: Path, name: str, checksum: str | None) -> Finding:
     copy = downloads.KNOWN_COPIES.get(name)
     if copy is not None and _digest(path, "sha256").startswith(copy):
         return Finding(True, f"{name}: a known good copy, by its sha256")
-    return Finding(None, f"{name}: no checksum that is known; the figures below decide")
+    return Finding(None, f"{name}: no known checksum; compare the rows below")
 
 
 def _digest(path: Path, algorithm: str) -> str:
@@ -100,7 +100,7 @@ def _check_rows(dataset: Dataset) -> Iterator[Finding]:
     found = f"{n:,} rows of {features:,} numbers, mean norm {norm:.3f}"
     other = dataset.name in _SELFVIEW_DATA_ONLY and dataset.source != "SELFVIEW_DATA"
     if other or dataset.name not in EXPECTED:
-        yield Finding(None, f"{found}; no figures are known to compare with")
+        yield Finding(None, f"{found}; no known values to compare with")
         return
     rows, columns, length = EXPECTED[dataset.name]
     ok = (n, features) == (rows, columns) and abs(norm - length) < 2e-3 * length

@@ -9,8 +9,8 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from selfview.data.cache import cache_folder
 from selfview.data.guard import logger, need
@@ -84,8 +84,8 @@ def fetch(file: RemoteFile) -> Path:
     )  # fmt: skip
     new = not target.is_file()
     try:
-        with _progress(target.name) as bar:
-            store.fetch(file.name, downloader=pooch.HTTPDownloader(progressbar=bar))
+        bar = sys.stderr.isatty() and find_spec("tqdm") is not None
+        store.fetch(file.name, downloader=pooch.HTTPDownloader(progressbar=bar))
     except ValueError as error:  # pooch found a wrong checksum, and has removed the file
         raise DownloadError(
             f"{file.url} isn't the file its publisher describes (wrong checksum); nothing of it "
@@ -111,40 +111,6 @@ def _short(error: BaseException) -> str:
     return (text if len(text) <= 160 else text[:160] + " ...") or type(error).__name__
 
 
-class _progress:  # noqa: N801 (used as a function)
-    """A progress bar on the terminal, with the methods that pooch calls."""
-
-    def __init__(self, name: str) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
-
-        columns = ("{task.description}", BarColumn(), DownloadColumn(), TimeRemainingColumn())
-        console = Console(stderr=True)
-        self._bar = Progress(*columns, console=console, disable=not sys.stderr.isatty())
-        self._task = self._bar.add_task(name, total=None)
-
-    def __enter__(self) -> _progress:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._bar.stop()
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "total":
-            self._bar.update(self._task, total=value or None)
-        super().__setattr__(name, value)
-
-    def update(self, nbytes: int) -> None:
-        self._bar.advance(self._task, nbytes)
-
-    def reset(self) -> None:
-        self._bar.update(self._task, completed=0)
-
-    def close(self) -> None:
-        pass
-
-
 _IDX = (
     "train-images-idx3-ubyte.gz",
     "train-labels-idx1-ubyte.gz",
@@ -153,10 +119,10 @@ _IDX = (
 )
 
 
-def _idx_files(folder: str, home: str, sums: tuple[str, ...]) -> tuple[RemoteFile, ...]:
+def _idx_files(folder: str, url: str, sums: str) -> tuple[RemoteFile, ...]:
     return tuple(
-        RemoteFile(f"{folder}/{name}", home + name, f"md5:{md5}")
-        for name, md5 in zip(_IDX, sums, strict=True)
+        RemoteFile(f"{folder}/{name}", url + name, f"md5:{md5}")
+        for name, md5 in zip(_IDX, sums.split(), strict=True)
     )
 
 
@@ -164,12 +130,8 @@ def _idx_files(folder: str, home: str, sums: tuple[str, ...]) -> tuple[RemoteFil
 FASHION_MNIST = _idx_files(
     "fashion-mnist",
     "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
-    (
-        "8d4fb7e6c68d591d4c3dfef9ec88bf0d",
-        "25c81989df183df01b3e8a0aad5dffbe",
-        "bef4ecab320f06d8554ea6380940ec79",
-        "bb300cfdad3c16e7a12a480ee83cd310",
-    ),
+    "8d4fb7e6c68d591d4c3dfef9ec88bf0d 25c81989df183df01b3e8a0aad5dffbe "
+    "bef4ecab320f06d8554ea6380940ec79 bb300cfdad3c16e7a12a480ee83cd310",
 )
 
 # md5: torchvision's table (datasets/mnist.py, MNIST). Not confirmed: the copy compared holds
@@ -177,12 +139,8 @@ FASHION_MNIST = _idx_files(
 MNIST = _idx_files(
     "mnist",
     "https://ossci-datasets.s3.amazonaws.com/mnist/",
-    (
-        "f68b3c2dcbeaaa9fbdd348bbdeb94873",
-        "d53e105ee54ea40749a09fcbcd1e9432",
-        "9fb629c4189551a2d022fa330f9573f3",
-        "ec29112dd5afa0611ce80d1b7f02629c",
-    ),
+    "f68b3c2dcbeaaa9fbdd348bbdeb94873 d53e105ee54ea40749a09fcbcd1e9432 "
+    "9fb629c4189551a2d022fa330f9573f3 ec29112dd5afa0611ce80d1b7f02629c",
 )
 
 EMNIST_NAMES = tuple(

@@ -6,15 +6,17 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from selfview.data.dataset import Array, Dataset, Options
 from selfview.data.guard import check_allocation, notify, report_bad_rows
 from selfview.data.labels import encode_labels
 from selfview.errors import FileFormatError, InputError
+
+if TYPE_CHECKING:
+    from selfview.data.preparation import Preparation
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+", re.IGNORECASE)  # two letters: C:/ is a drive
 
@@ -64,12 +66,12 @@ def find_files(path: Path, suffixes: Sequence[str]) -> list[Path]:
     return found
 
 
-def left_out(path: Path, files: Sequence[Path]) -> tuple[str, ...]:
+def _left_out(path: Path, files: Sequence[Path]) -> tuple[str, ...]:
     """A message that names the folder's other files, if there are any."""
     if not path.is_dir():
         return ()
     taken = set(files)
-    others = names_of(path, [file for file in files_under(path) if file not in taken])
+    others = _names_of(path, [file for file in files_under(path) if file not in taken])
     if not others:
         return ()
     count = f"{len(others):,} file{'s' * (len(others) > 1)} of other kinds"
@@ -77,14 +79,14 @@ def left_out(path: Path, files: Sequence[Path]) -> tuple[str, ...]:
     return (notify(f"{path}: left out {count}: {', '.join(others[:3])}{more}"),)
 
 
-def names_of(path: Path, files: Sequence[Path]) -> list[str]:
+def _names_of(path: Path, files: Sequence[Path]) -> list[str]:
     """File names relative to the folder that was read, with forward slashes."""
     if not path.is_dir():
         return [file.name for file in files]
     return [file.relative_to(path).as_posix() for file in files]
 
 
-def labels_of(names: Sequence[str], pattern: str | None) -> tuple[Array | None, tuple[str, ...]]:
+def _labels_of(names: Sequence[str], pattern: str | None) -> tuple[Array | None, tuple[str, ...]]:
     """Labels from file names: group 1 of the pattern, else the sub-folder if each file has one."""
     if pattern is None:
         found = [name.rpartition("/")[0] for name in names]
@@ -109,39 +111,40 @@ def labels_of(names: Sequence[str], pattern: str | None) -> tuple[Array | None, 
     return encode_labels(found)
 
 
-def dataset_of_files(
-    path: Path,
-    files: Sequence[Path],
-    row: Callable[[Path], NDArray[np.float32]],
-    shape: tuple[int, ...],
-    options: Options,
-    *,
-    messages: tuple[str, ...] = (),
-    **facts: Any,
-) -> Dataset:
-    """One row per file; unreadable files are an error, or left out with `skip_bad`."""
-    check_allocation(path, len(files) * int(np.prod(shape)) * 4)
-    X = np.empty((len(files), *shape), dtype=np.float32)
-    bad: list[str] = []
+def read_each(
+    path: Path, files: Sequence[Path], read: Callable[[int, Path], None], options: Options
+) -> dict[str, Any]:
+    """Call `read(row, file)` for each file, and return all of a `Dataset` but its rows.
+
+    Files that can't be read are an error, or left out with `skip_bad`.
+    """
     kept: list[Path] = []
+    bad: list[str] = []
     for file in files:
         try:
-            X[len(kept)] = row(file)
+            read(len(kept), file)
+            kept.append(file)
         except (FileFormatError, InputError) as error:
             bad.append(str(error))
-        else:
-            kept.append(file)
-    messages += report_bad_rows(path, bad, len(files), options.skip_bad) + left_out(path, files)
-    names = names_of(path, kept)
-    y, classes = labels_of(names, options.labels_from_name)
-    return Dataset(
-        name=path.name,
-        X=X[: len(kept)],
-        y=y,
-        classes=classes,
-        ids=np.array(names),
-        source=f"path {path}",
-        skipped=tuple(bad),
-        messages=messages,
-        **facts,
-    )
+    messages = report_bad_rows(path, bad, len(files), options.skip_bad) + _left_out(path, files)
+    names = _names_of(path, kept)
+    y, classes = _labels_of(names, options.labels_from_name)
+    return {
+        "name": path.name, "y": y, "classes": classes, "ids": np.array(names),
+        "source": f"path {path}", "skipped": tuple(bad), "messages": messages,
+    }  # fmt: skip
+
+
+def dataset_of_files(
+    path: Path, files: Sequence[Path], row: Callable[[Path], Array], options: Options,
+    preparation: Preparation, shape: tuple[int, ...] = (),
+) -> Dataset:  # fmt: skip
+    """A `Dataset` of one row per file; `shape` is the natural shape of a row if not that of X."""
+    check_allocation(path, len(files) * int(np.prod(preparation.shape)) * 4)
+    X = np.empty((len(files), *preparation.shape), dtype=np.float32)
+
+    def read(i: int, file: Path) -> None:
+        X[i] = row(file)
+
+    facts = read_each(path, files, read, options)
+    return Dataset(X=X[: len(facts["ids"])], preparation=preparation, shape=shape, **facts)

@@ -54,10 +54,11 @@ class ImagePreparation(Preparation):
             image = open_image(file, self.channels)
             if image.size != (self.width, self.height):
                 resized.append(file.name)
-                image = image.resize((self.width, self.height), _bilinear())
+                bilinear = need("PIL.Image").Resampling.BILINEAR
+                image = image.resize((self.width, self.height), bilinear)
             return pixels(image)
 
-        dataset = dataset_of_files(path, files, row, self.shape, options, preparation=self)
+        dataset = dataset_of_files(path, files, row, options, self)
         if not resized:
             return dataset
         note = notify(
@@ -125,7 +126,7 @@ def _read_idx_images(path: Path, preparation: ImagePreparation) -> Dataset:
 
 
 def open_image(source: str | os.PathLike[str], channels: int) -> Any:
-    """A decoded image of 1 or 3 channels; 16-bit grey is brought to 8."""
+    """A decoded image of 1 or 3 channels; 16-bit grey becomes 8-bit."""
     with _opened(source) as image:
         if image.mode.startswith("I") or image.mode == "F":
             with reading(source, "an image"):
@@ -161,7 +162,3 @@ def _opened(source: str | os.PathLike[str]) -> Any:
 
 def _is_colour(image: Any) -> bool:
     return image.mode not in ("1", "L", "LA", "I", "F") and not image.mode.startswith("I;")
-
-
-def _bilinear() -> Any:
-    return need("PIL.Image").Resampling.BILINEAR

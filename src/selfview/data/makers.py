@@ -87,7 +87,7 @@ def newsgroups(paths: tuple[Path, ...]) -> Dataset:
     """20 Newsgroups without headers, footers and quotes; tf-idf of 2,000 words.
 
     Posts with fewer than five different words of the vocabulary are dropped: the reading of "about
-    4 words" under which PCA and k-means come out as in the paper's tables.
+    4 words" under which PCA and k-means reproduce the paper's tables.
     """
     members = sorted(tar_members(paths[0], _is_post))
     names = [PurePosixPath(name) for name, _ in members]

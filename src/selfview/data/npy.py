@@ -83,8 +83,7 @@ def write_rows(path: Path, row_shape: tuple[int, ...], dtype: Any, blocks: Itera
 def blocks_of(array: Array) -> Iterator[tuple[int, Array]]:
     """The array in blocks of rows, each with the number of its first row.
 
-    The pages of a read-only map are given back after each block, so that they don't count as
-    memory.
+    The pages of a read-only map are released after each block, so that they don't count as memory.
     """
     base: Any = array
     while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):

@@ -1,4 +1,4 @@
-"""`Preparation`: how rows were made from files, kept with a model to prepare new files alike."""
+"""`Preparation`: how rows were made from files, kept with a model to prepare new files."""
 
 from __future__ import annotations
 
@@ -113,22 +113,6 @@ class Preparation(ABC):
         return made
 
 
-def _is_size(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 < value < 2**31
-
-
-def _is_real(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str)
-
-
-def _is_tuple(value: Any, fits: Callable[[Any], bool]) -> bool:
-    return isinstance(value, tuple) and all(map(fits, value))
-
-
 def _is_vector(value: Any, dtype: str) -> bool:
     return (
         isinstance(value, np.ndarray) and value.ndim == 1 and value.size > 0
@@ -138,16 +122,18 @@ def _is_vector(value: Any, dtype: str) -> bool:
 
 # What the fields of a saved preparation may be, by the type that its class gives them.
 _FITS: dict[str, Callable[[Any], bool]] = {
-    "int": _is_size,
-    "float": _is_real,
-    "bool": lambda value: isinstance(value, bool),
-    "str": _is_text,
-    "str | None": lambda value: value is None or _is_text(value),
-    "tuple[int, ...]": lambda value: _is_tuple(value, _is_size),
-    "tuple[str, ...]": lambda value: _is_tuple(value, _is_text),
-    "tuple[float, float]": lambda value: _is_tuple(value, _is_real) and len(value) == 2,
-    "NDArray[np.float32]": lambda value: _is_vector(value, "f4"),
-    "NDArray[np.float64]": lambda value: _is_vector(value, "f8"),
+    "int": lambda v: type(v) is int and 0 < v < 2**31,
+    "float": lambda v: type(v) in (int, float) and abs(v) < 1e300,
+    "bool": lambda v: type(v) is bool,
+    "str": lambda v: type(v) is str,
+    "str | None": lambda v: v is None or type(v) is str,
+    "tuple[int, ...]": lambda v: type(v) is tuple and all(map(_FITS["int"], v)),
+    "tuple[str, ...]": lambda v: type(v) is tuple and all(map(_FITS["str"], v)),
+    "tuple[float, float]": lambda v: (
+        type(v) is tuple and len(v) == 2 and all(map(_FITS["float"], v))
+    ),
+    "NDArray[np.float32]": lambda v: _is_vector(v, "f4"),
+    "NDArray[np.float64]": lambda v: _is_vector(v, "f8"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_matrix
 
 from selfview.data.dataset import Array, Dataset, Options
-from selfview.data.folders import find_files, labels_of, left_out, names_of
+from selfview.data.folders import find_files, read_each
 from selfview.data.guard import notify, reading, regular_file, report_bad_rows
 from selfview.data.labels import read_labels
 from selfview.data.preparation import Preparation
@@ -66,20 +66,16 @@ class TextPreparation(Preparation):
         return self.scaled(vectorizer.transform(texts))
 
     def scaled(self, unit_rows: csr_matrix) -> csr_matrix:
-        """Rows of length 1 brought to length sqrt(number of words)."""
+        """Rows of unit norm scaled to norm sqrt(number of words)."""
         return csr_matrix(unit_rows * np.sqrt(len(self.vocabulary)), dtype=np.float32)
 
     def read_files(self, path: Path, options: Options) -> Dataset:
-        texts = _read_texts(path, replace(options, text=self.text), self.id)
+        texts = _read_texts(path, replace(options, text=self.text), self.id or "id")
         own = [strip_post(t) if self.posts and looks_like_post(t) else t for t in texts.values]
         X = self.rows(own)
-        blank = int((np.diff(X.indptr) == 0).sum())
-        messages = texts.messages
-        if blank:
-            total = len(texts.values)
-            note = f"{path}: {blank:,} of {total:,} texts hold no known word, their rows are zero"
-            messages += (notify(note),)
-        return texts.dataset(path, X, self, messages)
+        blank, total = int((np.diff(X.indptr) == 0).sum()), len(own)
+        note = f"{blank:,} of {total:,} texts hold no known word, their rows are zero"
+        return texts.dataset(path, X, self, note * bool(blank))
 
 
 def fit_text(path: Path, options: Options) -> Dataset:
@@ -91,19 +87,15 @@ def fit_text(path: Path, options: Options) -> Dataset:
         preparation, X = fit_vocabulary(texts.values, options.vocabulary, text=options.text)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    keep = np.flatnonzero(np.diff(X.indptr) >= options.min_words)
-    messages = texts.messages
+    n, least = X.shape[0], options.min_words
+    keep = np.flatnonzero(np.diff(X.indptr) >= least)
     if keep.size == 0:
-        raise InputError(f"{path}: no text holds {options.min_words} words of the vocabulary")
-    if keep.size < X.shape[0]:
-        messages += (
-            notify(
-                f"{path}: left out {X.shape[0] - keep.size:,} of {X.shape[0]:,} texts with fewer "
-                f"than {options.min_words} words of the vocabulary"
-            ),
-        )
-    preparation = replace(preparation, id=options.id)
-    return texts.take(keep).dataset(path, X[keep], preparation, messages)
+        raise InputError(f"{path}: no text holds {least} words of the vocabulary")
+    note = (
+        f"left out {n - keep.size:,} of {n:,} texts with fewer than {least} words of the vocabulary"
+    )
+    how = replace(preparation, id=options.id)
+    return texts.dataset(path, X[keep], how, note * (keep.size < n), keep)
 
 
 def _check_is_text(path: Path, text: str) -> None:
@@ -147,46 +139,33 @@ class _Texts:
     values: list[str]
     ids: list[str]
     labels: list[str] | None
-    skipped: tuple[str, ...] = ()
-    messages: tuple[str, ...] = ()
-
-    def take(self, rows: NDArray[np.intp]) -> _Texts:
-        labels = None if self.labels is None else [self.labels[i] for i in rows]
-        return replace(
-            self,
-            values=[self.values[i] for i in rows],
-            ids=[self.ids[i] for i in rows],
-            labels=labels,
-        )
+    skipped: tuple[str, ...]
+    messages: tuple[str, ...]
 
     def dataset(
-        self, path: Path, X: csr_matrix, how: Preparation, messages: tuple[str, ...]
+        self, path: Path, X: csr_matrix, how: Preparation, note: str = "", keep: Any = None
     ) -> Dataset:
-        y, classes = (None, ()) if self.labels is None else read_labels(self.labels)
+        """A `Dataset` of these texts, or of those to `keep`, whose rows are X."""
+        rows = range(len(self.values)) if keep is None else keep
+        labels = None if self.labels is None else [self.labels[i] for i in rows]
+        y, classes = (None, ()) if labels is None else read_labels(labels)
         return Dataset(
-            name=path.name, X=X, y=y, classes=classes, ids=np.array(self.ids),
-            snippets=snippets_of(self.values), source=f"path {path}", preparation=how,
-            skipped=self.skipped, messages=messages,
+            name=path.name, X=X, y=y, classes=classes, ids=np.array([self.ids[i] for i in rows]),
+            snippets=snippets_of([self.values[i] for i in rows]), source=f"path {path}",
+            preparation=how, skipped=self.skipped,
+            messages=self.messages + ((notify(f"{path}: {note}"),) if note else ()),
         )  # fmt: skip
 
 
-def _read_texts(path: Path, options: Options, usual_id: str | None = None) -> _Texts:
+def _read_texts(path: Path, options: Options, usual_id: str = "id") -> _Texts:
     if path.suffix.lower() == ".jsonl":
         return _read_jsonl(regular_file(path), options, usual_id)
+    values: list[str] = []
     files = find_files(path, SUFFIXES)
-    values, kept, bad = [], [], []
-    for file in files:
-        try:
-            values.append(_read_text_file(file))
-        except (FileFormatError, InputError) as error:
-            bad.append(str(error))
-        else:
-            kept.append(file)
-    messages = report_bad_rows(path, bad, len(files), options.skip_bad) + left_out(path, files)
-    names = names_of(path, kept)
-    y, classes = labels_of(names, options.labels_from_name)
+    found = read_each(path, files, lambda _, file: values.append(_read_text_file(file)), options)
+    y, classes = found["y"], found["classes"]
     labels = None if y is None else [classes[i] for i in y]
-    return _Texts(values, names, labels, tuple(bad), messages)
+    return _Texts(values, found["ids"].tolist(), labels, found["skipped"], found["messages"])
 
 
 def _read_text_file(file: Path) -> str:
@@ -203,62 +182,39 @@ def _read_text_file(file: Path) -> str:
         return content.decode("latin-1")
 
 
-def _read_jsonl(path: Path, options: Options, usual_id: str | None) -> _Texts:
-    """A text a line; a label may be missing or null, but not from all lines."""
-    values, bad = [], []
-    numbers: list[int] = []
-    own: list[str | None] = []  # the ids that lines give themselves
-    labels: list[str] = []
+def _read_jsonl(path: Path, options: Options, usual_id: str) -> _Texts:
+    """One text per line; a label may be missing or null, but not from all lines."""
+    bad: list[str] = []
+    rows: list[tuple[int, str, str | None, str]] = []  # line number, text, id and label
     fields: list[str] = []
-    total = 0
-    for number, line in _lines(path):
-        total += 1
-        try:
-            record = json.loads(line)
-            text = _field(record, options.text, (str,), "--text")
-            row_id = _row_id(record, options.id, usual_id or "id")
-            given = None
-            if options.label is not None and record.get(options.label) is not None:
-                given = str(_field(record, options.label))
-        except (ValueError, RecursionError) as error:
-            bad.append(f"{path} line {number}: {error if str(error) else 'nested too deep'}")
-            continue
-        fields = fields or [str(key)[:40] for key in list(record)[:8]]
-        values.append(text)
-        numbers.append(number)
-        own.append(row_id)
-        labels.append(given or "")
-    if total == 0:
+    with reading(path, "JSON lines"), path.open(encoding="utf-8-sig", errors="replace") as stream:
+        for number, line in enumerate(stream, 1):
+            if not line.strip():
+                continue
+            try:
+                record = json.loads(line)
+                text = _field(record, options.text, (str,), "--text")
+                name = record.get(usual_id) if options.id is None else _field(record, options.id)
+                label = options.label and record.get(options.label)
+                label = "" if label in (None, "") else str(_field(record, str(options.label)))
+            except (ValueError, RecursionError) as error:
+                bad.append(f"{path} line {number}: {error if str(error) else 'nested too deep'}")
+                continue
+            fields = fields or [str(key)[:40] for key in list(record)[:8]]
+            rows.append((number, text, str(name) if isinstance(name, _SCALARS) else None, label))
+    if not rows and not bad:
         raise FileFormatError(f"{path} holds no lines")
-    messages = report_bad_rows(path, bad, total, options.skip_bad)
-    if options.label is not None and not any(labels):
+    messages = report_bad_rows(path, bad, len(rows) + len(bad), options.skip_bad)
+    labels = [label for *_, label in rows] if options.label is not None else None
+    if labels is not None and not any(labels):
         known = ", ".join(map(repr, fields))
         raise InputError(
             f"{path}: no line has a label in the field {options.label!r}; fields are {known}"
         )
-    ids = _row_ids(own, numbers)
-    return _Texts(values, ids, labels if options.label else None, tuple(bad), messages)
-
-
-def _row_id(record: Any, asked: str | None, usual: str) -> str | None:
-    """The id of a line: of the field that was asked for, or of the usual one if it is there."""
-    if asked is not None:
-        return str(_field(record, asked))
-    found = record.get(usual)
-    return str(found) if isinstance(found, _SCALARS) else None
-
-
-def _row_ids(own: Sequence[str | None], numbers: Sequence[int]) -> list[str]:
-    """The lines' own ids; a number stands for a line without one, and can't be taken for an id."""
-    word = "line " if any(name is not None for name in own) else ""
-    return [f"{word}{i}" if name is None else name for name, i in zip(own, numbers, strict=True)]
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    with reading(path, "JSON lines"), path.open(encoding="utf-8-sig", errors="replace") as stream:
-        for number, line in enumerate(stream, 1):
-            if line.strip():
-                yield number, line
+    # A line without an id gets its number, which can't be mistaken for another line's id.
+    word = "line " if any(name is not None for _, _, name, _ in rows) else ""
+    ids = [f"{word}{number}" if name is None else name for number, _, name, _ in rows]
+    return _Texts([text for _, text, *_ in rows], ids, labels, tuple(bad), messages)
 
 
 def _field(record: Any, name: str, types: tuple[type, ...] = _SCALARS, option: str = "") -> Any:

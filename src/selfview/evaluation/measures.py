@@ -1,4 +1,4 @@
-"""`evaluate`: the measures of an embedding, by name; `best_of`: the paper's way to report them."""
+"""`evaluate`: the measures of an embedding, by name."""
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -225,51 +225,3 @@ def chosen_measures(measures: str | Iterable[str], kind: str, has_X: bool) -> li
         if MEASURES[name].needs_raw and not has_X:
             raise InputError(f"{name} compares with the raw data: pass it as X")
     return [name for name in MEASURES if name in asked]
-
-
-def best_of(
-    embeddings: Iterable[npt.ArrayLike],
-    y: npt.ArrayLike,
-    *,
-    measures: Any = "clustering",
-    **options: Any,
-) -> dict[str, float]:
-    """The best value of each measure over several embeddings of the same rows.
-
-    The paper takes "the highest measurement of the last 10 training epochs" for k-means. Choosing
-    by the labels flatters every method, so use this only to compare with the paper. Each value may
-    come from another embedding.
-
-    Parameters
-    ----------
-    embeddings : iterable of arrays (n, dim)
-    y : array (n,)
-    measures : as in `evaluate`, default "clustering"
-    **options
-        The other options of `evaluate`.
-
-    Returns
-    -------
-    dict of str to float
-        As `evaluate`; `best_of` is the number of embeddings, and counts (`n_rows`, ...) are those
-        of the first.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> y = np.repeat([0, 1], 20)
-    >>> good = y[:, None] + np.linspace(0, 0.1, 40)[:, None]
-    >>> scores = best_of([np.zeros((40, 1)), good], y)
-    >>> scores["kmeans_acc"], scores["best_of"]
-    (1.0, 2)
-    """
-    results = [evaluate(Z, y, measures=measures, **options) for Z in embeddings]
-    if not results:
-        raise InputError("best_of needs at least one embedding")
-    best = dict(results[0])
-    for name in best:
-        if name.startswith("n_") or name.endswith(("_rows", "_converged", "_spread")):
-            continue
-        values = [result[name] for result in results]
-        best[name] = min(values) if name in ("regression_rss",) else max(values)
-    return best | {"best_of": len(results)}

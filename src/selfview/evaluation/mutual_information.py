@@ -70,9 +70,9 @@ def mutual_information(
     on four fifths of the training rows, stopped by the fifth and scored on the test rows.
 
     `mine` is the mean of the bound over the critics and the last quarter of their training,
-    `mine_spread` the standard deviation over both. A critic that the stopping rows never see above
-    0 counts as 0. A held-out bound is at most the truth, up to sampling noise, so independent data
-    can come out slightly below 0; that is left visible.
+    `mine_spread` the standard deviation over both. A critic whose bound on the stopping rows is
+    never above 0 counts as 0. A held-out bound is at most the truth, up to sampling noise, so
+    independent data can score slightly below 0.
     """
     train = np.arange(len(Z)) if split is None else split.train
     train = train[subsample(train.size, MAX_ROWS, seed)]
@@ -99,7 +99,7 @@ def mutual_information(
 
 @contextlib.contextmanager
 def _one_thread() -> Iterator[None]:
-    """The steps are too small to share: threads that wait for each other cost most of the time."""
+    """The steps are so small that synchronising threads would take most of the time."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
@@ -109,7 +109,7 @@ def _one_thread() -> Iterator[None]:
 
 
 def _folds(y: Floats | Ints, generator: torch.Generator) -> list[Ints]:
-    """Five lists of rows in random order; classes are spread evenly over them."""
+    """Five lists of rows in random order, stratified by class."""
     order = torch.randperm(len(y), generator=generator, device="cpu").numpy()
     if y.ndim == 1:
         order = order[np.argsort(y[order], kind="stable")]
@@ -120,14 +120,14 @@ def _one_critic(
     Z: Floats, y: Floats | Ints, parts: tuple[Ints, Ints, Ints], generator: torch.Generator
 ) -> list[float]:
     """The bound on the scored rows, several times in the last part of training."""
-    z = _tame(*(Z[rows] for rows in parts))
+    z = _squashed(*(Z[rows] for rows in parts))
     if y.ndim == 1:
         learn, stop, score = (
             _class_pairs(part, torch.from_numpy(y[rows]), int(y.max()) + 1)
             for part, rows in zip(z, parts, strict=True)
         )
     else:
-        values = _tame(*(y[rows].astype(np.float64) for rows in parts))
+        values = _squashed(*(y[rows].astype(np.float64) for rows in parts))
         learn = Pairs(z[0], values[0], torch.arange(len(z[0]), device="cpu"), values[0])
         stop, score = (
             _value_pairs(part[:most], value[:most])
@@ -142,23 +142,23 @@ def _one_critic(
     return [_bound(weights, score) for weights in snapshots[first:end]]
 
 
-def _tame(*parts: Floats) -> list[Tensor]:
-    """All parts by the first one's quartiles, with values beyond CORE pressed below CORE + 1.
+def _squashed(*parts: Floats) -> list[Tensor]:
+    """All parts scaled by the first one's quartiles, values beyond CORE squashed below CORE + 1.
 
-    Mutual information doesn't change under an invertible map of each feature, so the pressing
-    costs none, while one wild row can neither flatten all others nor decide the bound.
+    Mutual information doesn't change under an invertible map of each feature, so this costs none,
+    while an outlier can neither flatten all other rows nor dominate the bound.
     """
     low, middle, high = np.quantile(parts[0], (0.25, 0.5, 0.75), axis=0)
-    # 1.349: the quartiles' distance in a normal distribution. Mostly constant features have none.
-    spread = np.where(high > low, (high - low) / 1.349, parts[0].std(axis=0))
-    spread[spread == 0] = 1
-    pressed = []
+    # 1.349: the interquartile range of a normal distribution; it is 0 for mostly constant features.
+    scale = np.where(high > low, (high - low) / 1.349, parts[0].std(axis=0))
+    scale[scale == 0] = 1
+    squashed = []
     for part in parts:
-        scaled = (part - middle) / spread
+        scaled = (part - middle) / scale
         beyond = np.log1p(np.maximum(np.abs(scaled) - CORE, 0))
         inner = np.clip(scaled, -CORE, CORE)
-        pressed.append(inner + np.sign(scaled) * beyond / (1 + beyond))
-    return [torch.from_numpy(part.astype(np.float32)) for part in standardise(*pressed)]
+        squashed.append(inner + np.sign(scaled) * beyond / (1 + beyond))
+    return [torch.from_numpy(part.astype(np.float32)) for part in standardise(*squashed)]
 
 
 def _class_pairs(z: Tensor, codes: Tensor, n_classes: int) -> Pairs:
@@ -169,7 +169,7 @@ def _class_pairs(z: Tensor, codes: Tensor, n_classes: int) -> Pairs:
 
 
 def _value_pairs(z: Tensor, y: Tensor) -> Pairs:
-    """Every z with the first y, but not with its own, which is no independent draw."""
+    """Every z with the first values of y but its own, which is no independent draw."""
     n, met = len(z), min(len(z), PAIRED)
     weight = torch.full((n, met), -math.log((n - 1) * met), dtype=torch.float32, device="cpu")
     weight.fill_diagonal_(-math.inf)
@@ -237,7 +237,7 @@ def _train(pairs: Pairs, classes: bool, generator: torch.Generator) -> list[Tens
     average instead is MINE's correction (Belghazi et al. 2018, section 3.2).
     """
     n = len(pairs.z)
-    # One vector for all weights: at this size a step costs its number of calls, not its sums.
+    # One vector for all weights: at this size the number of calls decides the time of a step.
     weights = torch.cat([_start(side.shape[1], generator) for side in (pairs.z, pairs.y)])
     smooth = weights.clone()
     weights.requires_grad_()
