@@ -10,6 +10,7 @@ import samples
 
 from selfview import InputError
 from selfview.data import read
+from selfview.data.table_rows import open_table
 from selfview.errors import FileFormatError
 
 
@@ -56,11 +57,9 @@ def test_csv_agrees_with_pandas(tmp_path: Path) -> None:
         ("400,410,420,430,440,450,460\n1,2,3,2,1,2,3\n", False),
     ],
 )
-def test_a_header_is_told_from_the_first_lines(text: str, header: bool, tmp_path: Path) -> None:
-    from selfview.data.table_files import DelimitedFile
-
+def test_a_header_is_recognised_by_the_first_lines(text: str, header: bool, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(text, encoding="utf-8")
-    assert DelimitedFile(tmp_path / "a.csv", None, ()).header is header
+    assert open_table(tmp_path / "a.csv", None, ()).header is header
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
@@ -112,7 +111,7 @@ def test_a_header_of_numbers_can_be_declared(tmp_path: Path) -> None:
     assert dataset.X.tolist() == [[1, 2]]
 
 
-def test_a_table_that_is_not_utf8_is_said(tmp_path: Path) -> None:
+def test_a_table_that_is_not_utf8_is_an_error_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes("name,a\nM\xfcller,1\n".encode("latin-1"))
     with pytest.raises(FileFormatError, match="save it as UTF-8"):
         read(tmp_path / "a.csv", id="name")
