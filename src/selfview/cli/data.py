@@ -19,15 +19,14 @@ def list_() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from selfview.data.check import whereabouts
-    from selfview.data.named import DATASETS
+    from selfview.data.named import DATASETS, place_of
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("name", "rows", "dims", "classes", "from", "licence"):
         table.add_column(title, justify="right" if title in ("rows", "classes") else "left")
     for name, entry in DATASETS.items():
         classes = str(entry.classes) if entry.classes else "-"
-        row = (name, f"{entry.rows:,}", entry.dims, classes, whereabouts(entry), entry.licence)
+        row = (name, f"{entry.rows:,}", entry.dims, classes, place_of(entry).source, entry.licence)
         table.add_row(*row)
     console = Console()
     # A pipe has no width of its own: give every cell its room, so that no line is broken.
@@ -66,11 +65,11 @@ def check(
 
     Example: selfview data check fsdd
     """
-    from selfview.data.check import check, whereabouts
-    from selfview.data.named import DATASETS, entry_of
+    from selfview.data.check import check
+    from selfview.data.named import DATASETS, entry_of, place_of
 
     absent = ("to be downloaded", "scikit-learn's fetch_rcv1")
-    names = [name] if name else [n for n, e in DATASETS.items() if whereabouts(e) not in absent]
+    names = [name] if name else [n for n, e in DATASETS.items() if place_of(e).source not in absent]
     if name:
         entry_of(name)
     wrong = 0

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from selfview.data import downloads
 from selfview.data.dataset import Dataset, Rows
-from selfview.data.downloads import find_local
-from selfview.data.named import Entry, entry_of, load_dataset
+from selfview.data.downloads import KNOWN_COPIES
+from selfview.data.named import entry_of, load_dataset, place_of
 from selfview.errors import SelfViewError
 
 
@@ -38,28 +37,17 @@ EXPECTED: dict[str, tuple[int, int, float]] = {
 _SELFVIEW_DATA_ONLY = ("reuters", "msi")  # the official files give other rows
 
 
-def whereabouts(entry: Entry) -> str:
-    """Where the dataset would come from if it were loaded now; nothing is fetched."""
-    if not entry.places:
-        return entry.origin
-    if any(find_local(names) for names in entry.places):
-        return "SELFVIEW_DATA"
-    if not entry.remote:
-        return "scikit-learn's fetch_rcv1"
-    folder = downloads.downloads()
-    here = all((folder / file.name).is_file() for file in entry.remote)
-    return "downloaded" if here else "to be downloaded"
-
-
 def check(name: str) -> Iterator[Finding]:
     """Findings about a dataset: each file's checksum, then the size and norm of its rows."""
     entry = entry_of(name)
-    where = whereabouts(entry)
-    if where == "to be downloaded":
+    place = place_of(entry)
+    if place.source == "to be downloaded":
         yield Finding(False, f"not here yet: selfview data get {name}")
         return
     try:
-        yield from _check_files(entry, where)
+        official = {file.name: file.checksum for file in entry.remote}
+        for file in place.names:
+            yield _compare(place.folder / file, file, official.get(file))
         dataset = load_dataset(name)
     except SelfViewError as error:
         yield Finding(False, str(error))
@@ -67,23 +55,11 @@ def check(name: str) -> Iterator[Finding]:
     yield from _check_rows(dataset)
 
 
-def _check_files(entry: Entry, where: str) -> Iterator[Finding]:
-    official = {file.name: file.checksum for file in entry.remote}
-    folder, names = downloads.downloads(), tuple(official)
-    if where != "downloaded":
-        local = downloads.local_folder()
-        if where != "SELFVIEW_DATA" or local is None:
-            return
-        folder, names = local, next(names for names in entry.places if find_local(names))
-    for name in names:
-        yield _compare(folder / name, name, official.get(name))
-
-
 def _compare(path: Path, name: str, checksum: str | None) -> Finding:
     algorithm, _, value = (checksum or "").partition(":")
     if value and _digest(path, algorithm) == value:
         return Finding(True, f"{name}: the official file, by its {algorithm}")
-    copy = downloads.KNOWN_COPIES.get(name)
+    copy = KNOWN_COPIES.get(name)
     if copy is not None and _digest(path, "sha256").startswith(copy):
         return Finding(True, f"{name}: a known good copy, by its sha256")
     return Finding(None, f"{name}: no known checksum; compare the rows below")

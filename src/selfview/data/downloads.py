@@ -32,14 +32,6 @@ class RemoteFile:
     checksum: str | None
 
 
-@dataclass(frozen=True)
-class Found:
-    """Files of one dataset and where they were found."""
-
-    paths: tuple[Path, ...]
-    source: str
-
-
 def local_folder() -> Path | None:
     """The folder of SELFVIEW_DATA, or None if the variable isn't set."""
     value = os.environ.get("SELFVIEW_DATA")
@@ -49,19 +41,6 @@ def local_folder() -> Path | None:
     if not folder.is_dir():
         raise InputError(f"SELFVIEW_DATA names {folder}, which is no folder")
     return folder
-
-
-def find_local(names: tuple[str, ...]) -> Found | None:
-    """All these files under SELFVIEW_DATA, or None if one is missing."""
-    folder = local_folder()
-    if folder is None or not all((folder / name).is_file() for name in names):
-        return None
-    return Found(tuple(folder / name for name in names), "SELFVIEW_DATA")
-
-
-def find_remote(files: tuple[RemoteFile, ...]) -> Found:
-    """These files in the download folder, fetched now if they aren't there."""
-    return Found(tuple(fetch(file) for file in files), "download")
 
 
 def downloads() -> Path:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 from selfview.data import downloads, makers
 from selfview.data.dataset import Dataset
-from selfview.data.downloads import Found, RemoteFile, find_local, find_remote
+from selfview.data.downloads import RemoteFile, fetch
 from selfview.data.prepared import remembered
 from selfview.errors import InputError
+
+Maker = Callable[[tuple[Path, ...]], Dataset]
 
 
 @dataclass(frozen=True)
@@ -29,13 +31,13 @@ class Entry:
     classes: int
     citation: str
     licence: str
-    make: Callable[[tuple[Path, ...]], Dataset]
+    make: Maker
     version: int = 1
     epsilon: float | None = None
     origin: str = "generated"
     local: tuple[tuple[str, ...], ...] = ()
     remote: tuple[RemoteFile, ...] = ()
-    make_remote: Callable[[tuple[Path, ...]], Dataset] | None = None
+    make_remote: Maker | None = None
 
     @property
     def places(self) -> tuple[tuple[str, ...], ...]:
@@ -130,28 +132,48 @@ def load_dataset(name: str) -> Dataset:
     <Dataset digits: 1797 rows of (8, 8), 10 classes, from scikit-learn>
     """
     entry = entry_of(name)
-    found, make = locate(entry)
+    paths, source, make = locate(entry)
 
     def prepare() -> Dataset:
-        return replace(make(found.paths), source=found.source)
+        return replace(make(paths), source=source)
 
     cached = entry.version > 0
-    dataset = remembered(name, entry.version, found.paths, prepare) if cached else prepare()
+    dataset = remembered(name, entry.version, paths, prepare) if cached else prepare()
     epsilon = entry.epsilon if dataset.epsilon is None else dataset.epsilon
     return replace(
         dataset, name=name, epsilon=epsilon, citation=entry.citation, licence=entry.licence
     )
 
 
-def locate(entry: Entry) -> tuple[Found, Callable[[tuple[Path, ...]], Dataset]]:
-    """The files of a dataset (fetched if need be) and the function that prepares them."""
+@dataclass(frozen=True)
+class Place:
+    """Where a dataset would come from if it were loaded now: `names` under `folder`."""
+
+    source: str
+    folder: Path = Path()
+    names: tuple[str, ...] = ()
+
+
+def place_of(entry: Entry) -> Place:
+    """Where the files of a dataset are; nothing is fetched."""
     if not entry.places:
-        return Found((), entry.origin), entry.make
-    make = entry.make_remote or entry.make
-    for names in entry.places:
-        found = find_local(names)
-        if found is not None:
-            return found, entry.make if names in entry.local else make
+        return Place(entry.origin)
+    local = downloads.local_folder()
+    for names in entry.places if local else ():
+        if local and all((local / name).is_file() for name in names):
+            return Place("SELFVIEW_DATA", local, names)
     if not entry.remote:
-        return Found((), "scikit-learn's fetch_rcv1"), make
-    return find_remote(entry.remote), make
+        return Place("scikit-learn's fetch_rcv1")
+    folder, names = downloads.downloads(), tuple(file.name for file in entry.remote)
+    here = all((folder / name).is_file() for name in names)
+    return Place("downloaded" if here else "to be downloaded", folder, names)
+
+
+def locate(entry: Entry) -> tuple[tuple[Path, ...], str, Maker]:
+    """The files of a dataset (fetched if need be), their source, and what prepares them."""
+    place = place_of(entry)
+    local = not entry.places or place.names in entry.local
+    make = entry.make if local else entry.make_remote or entry.make
+    if place.source in ("downloaded", "to be downloaded"):
+        return tuple(fetch(file) for file in entry.remote), "download", make
+    return tuple(place.folder / name for name in place.names), place.source, make

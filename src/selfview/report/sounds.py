@@ -60,7 +60,7 @@ def _signals(dataset: Dataset) -> Signals | None:
         return lambda i: read_wav(base / str(names[i]) if base.is_dir() else base)
     if dataset.name != "fsdd":
         return None
-    archive = locate(entry_of(dataset.name))[0].paths[0]
+    archive = locate(entry_of(dataset.name))[0][0]
     found = {
         PurePosixPath(name).name: content
         for name, content in tar_members(archive, lambda n: re.search(r"\.wav$", n) is not None)
