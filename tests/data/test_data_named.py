@@ -13,7 +13,7 @@ from scipy.sparse import csr_matrix
 
 from selfview import InputError, load_dataset
 from selfview.data import DATASETS, Dataset, makers
-from selfview.data.check import check, mean_norm
+from selfview.data.named import check, mean_norm
 from selfview.errors import FileFormatError
 
 

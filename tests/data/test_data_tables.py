@@ -10,7 +10,7 @@ import samples
 
 from selfview import InputError
 from selfview.data import read
-from selfview.data.table_rows import open_table
+from selfview.data.tables import open_table
 from selfview.errors import FileFormatError
 
 

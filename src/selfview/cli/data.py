@@ -65,8 +65,7 @@ def check(
 
     Example: selfview data check fsdd
     """
-    from selfview.data.check import check
-    from selfview.data.named import DATASETS, entry_of, place_of
+    from selfview.data.named import DATASETS, check, entry_of, place_of
 
     absent = ("to be downloaded", "scikit-learn's fetch_rcv1")
     names = [name] if name else [n for n, e in DATASETS.items() if place_of(e).source not in absent]
