@@ -98,6 +98,14 @@ def test_a_file_that_changed_on_disk_is_fetched_again(server: Server) -> None:
     assert server.asked == 2
 
 
+def test_a_file_that_changed_and_can_not_be_fetched_again_is_named(server: Server) -> None:
+    path = fetch(remote(server))
+    path.write_bytes(b"something else")
+    server.cut = 99
+    with pytest.raises(DownloadError, match=r"file\.bin isn't the file .*, and can't download"):
+        fetch(remote(server))
+
+
 def test_a_file_without_published_checksum_keeps_the_one_of_its_first_download(
     server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -77,31 +77,23 @@ def vector_segments(x: Tensor) -> Tensor:
     return padded.reshape(-1, parts, 1, length)
 
 
-def patch_encoder(shape: Sequence[int], width: int, batch_norm: bool) -> nn.Sequential:
-    """Convolutions (two of 128 and 256 filters for small patches) and a linear layer."""
-    stride = 1 if max(shape[1:]) <= LARGEST_PATCH else encoders.STRIDE
+def part_encoder(shape: Sequence[int], width: int, batch_norm: bool) -> nn.Sequential:
+    """Convolutions over a patch (channels, h, w) or a segment (1, length), and a linear layer.
+
+    Two convolutions, of 128 and 256 filters, for small parts.
+    """
+    image = len(shape) == 3
+    layer, norm = (nn.Conv2d, nn.BatchNorm2d) if image else (nn.Conv1d, nn.BatchNorm1d)
+    patch_stride = 1 if max(shape[1:]) <= LARGEST_PATCH else encoders.STRIDE
+    stride = patch_stride if image else SEGMENT_STRIDE
     layers: list[nn.Module] = []
     channels = shape[0]
     plan = encoders.convolutions(shape, stride)
     for filters, padding, _ in plan:
-        layers.append(nn.Conv2d(channels, filters, encoders.KERNEL, stride, padding))
-        layers += [nn.BatchNorm2d(filters)] * batch_norm + [nn.ReLU()]
+        layers.append(layer(channels, filters, encoders.KERNEL, stride, padding))
+        layers += [norm(filters)] * batch_norm + [nn.ReLU()]
         channels = filters
     layers += [nn.Flatten(), nn.Linear(channels * math.prod(plan[-1][2]), width)]
-    return nn.Sequential(*layers)
-
-
-def segment_encoder(length: int, width: int, batch_norm: bool) -> nn.Sequential:
-    """The same along one dimension, with the stride of a sequence encoder."""
-    layers: list[nn.Module] = []
-    channels, filters = 1, encoders.PAPERS.filters
-    while len(layers) < 4 or length > encoders.LARGEST_SIDE:
-        padding = 0 if length >= encoders.KERNEL else encoders.KERNEL // 2
-        layers.append(nn.Conv1d(channels, filters, encoders.KERNEL, SEGMENT_STRIDE, padding))
-        layers += [nn.BatchNorm1d(filters)] * batch_norm + [nn.ReLU()]
-        length = (length + 2 * padding - encoders.KERNEL) // SEGMENT_STRIDE + 1
-        channels, filters = filters, 2 * encoders.PAPERS.filters
-    layers += [nn.Flatten(), nn.Linear(channels * length, width)]
     return nn.Sequential(*layers)
 
 
@@ -116,13 +108,8 @@ class ContextEncoder(nn.Module):
         self.cut = image_patches if len(shape) == 3 else vector_segments
         with torch.device("cpu"):  # to look at the sizes, whatever device the network is for
             self.parts, *part = self.cut(torch.zeros(1, *shape))[0].shape
-        image = len(shape) == 3
-        self.width = IMAGE_WIDTH if image else VECTOR_WIDTH
-        self.part = (
-            patch_encoder(part, self.width, batch_norm)
-            if image
-            else segment_encoder(part[-1], self.width, batch_norm)
-        )
+        self.width = IMAGE_WIDTH if len(shape) == 3 else VECTOR_WIDTH
+        self.part = part_encoder(part, self.width, batch_norm)
         self.memory = nn.GRU(self.width, self.width, batch_first=True)
         self.context = nn.Linear(self.width, dim)
 

@@ -1,4 +1,4 @@
-"""Rows from named datasets and from anybody's files.
+"""Reading: named datasets and files of any kind become a `Dataset` of rows and labels.
 
 >>> from selfview.data import load_dataset
 >>> load_dataset("digits").X.shape

@@ -62,6 +62,8 @@ def fetch(file: RemoteFile) -> Path:
         retry_if_failed=_RETRIES,
     )  # fmt: skip
     new = not target.is_file()
+    if new:
+        logger.info("downloading %s", file.url)
     try:
         bar = sys.stderr.isatty() and find_spec("tqdm") is not None
         store.fetch(file.name, downloader=pooch.HTTPDownloader(progressbar=bar))
@@ -71,9 +73,10 @@ def fetch(file: RemoteFile) -> Path:
             "was opened. Try again later"
         ) from error
     except (OSError, RuntimeError) as error:
+        wrong = "" if new else f"{target} isn't the file its publisher describes, and "
         raise DownloadError(
-            f"can't download {file.url}: {_short(error)}. Fetch it by other means and put it at "
-            f"{target}, or set SELFVIEW_DATA to a folder that holds {file.name}"
+            f"{wrong}can't download {file.url}: {_short(error)}. Fetch it by other means and put "
+            f"it at {target}, or set SELFVIEW_DATA to a folder that holds {file.name}"
         ) from error
     if checksum is None and new:
         pin.write_text(pooch.file_hash(str(target), alg="sha256"), encoding="ascii")

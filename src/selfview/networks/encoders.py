@@ -59,19 +59,19 @@ def mlp_encoder(
 
 def convolutions(
     shape: Sequence[int], stride: int = STRIDE, filters: int = PAPERS.filters
-) -> list[tuple[int, int, tuple[int, int]]]:
-    """(filters, padding, resulting height and width) of every convolution for images of `shape`.
+) -> list[tuple[int, int, tuple[int, ...]]]:
+    """(filters, padding, resulting sides) of every convolution for `shape` (channels, *sides).
 
     28 x 28 pixels become 12 x 12 and 4 x 4, as in the paper. A side shorter than the kernel is
     padded; a large image gets further layers.
     """
     _, *sides = shape
-    plan: list[tuple[int, int, tuple[int, int]]] = []
+    plan: list[tuple[int, int, tuple[int, ...]]] = []
     most = 2 * filters
     while len(plan) < 2 or max(sides) > LARGEST_SIDE:
         padding = 0 if min(sides) >= KERNEL else KERNEL // 2
         sides = [(side + 2 * padding - KERNEL) // stride + 1 for side in sides]
-        plan.append((filters, padding, (sides[0], sides[1])))
+        plan.append((filters, padding, tuple(sides)))
         filters = most
     return plan
 
