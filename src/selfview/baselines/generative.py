@@ -200,7 +200,7 @@ class AdversarialAutoEncoder(AutoEncoder):
     >>> X, _ = load_digits(return_X_y=True)
     >>> model = AdversarialAutoEncoder(n_components=10, epochs=2, random_state=0, verbose=0)
     >>> sorted(model.fit(X).history_[-1])
-    ['discriminator', 'epoch', 'generator', 'reconstruction', 'seconds']
+    ['discriminator', 'epoch', 'generator', 'reconstruction', 'seconds', 'steps']
     """
 
     network_class = AdversarialNetwork
