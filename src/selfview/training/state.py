@@ -10,7 +10,6 @@ from torch import Tensor
 
 from selfview.distributed import Group
 from selfview.errors import FileFormatError
-from selfview.networks.encoders import EncodingNetwork
 from selfview.saving.checkpoints import Checkpoints, State
 from selfview.saving.tensor_file import numbers_of, pack_state, unpack_state
 from selfview.training.loop import Part, Phase, all_finite, not_finite
@@ -50,7 +49,7 @@ class TrainingState:
 
     Parameters
     ----------
-    network : EncodingNetwork
+    network : nn.Module
     phases : sequence of Phase
     seed : int
     optimisers : list of Adam, optional
@@ -61,7 +60,7 @@ class TrainingState:
 
     def __init__(
         self,
-        network: EncodingNetwork,
+        network: Any,
         phases: Sequence[Phase],
         seed: int,
         optimisers: list[Adam] | None = None,
