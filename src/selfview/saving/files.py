@@ -2,21 +2,18 @@
 
 import contextlib
 import errno
+import itertools
 import json
 import os
 import socket
 import tempfile
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from selfview.errors import CheckpointError, FileFormatError, SelfViewWarning
+from filelock import FileLock, Timeout
 
-try:
-    import fcntl
-except ImportError:  # Windows: no lock that the system drops with its owner
-    fcntl = None  # type: ignore[assignment]
+from selfview.errors import CheckpointError, FileFormatError
 
 LOCK = ".lock"
 ATTEMPTS = 1000  # to take a lock whose owner is just leaving
@@ -142,12 +139,7 @@ def locked(folder: Path) -> Iterator[None]:
     ...     pass
     """
     made = not folder.exists()
-    try:
-        handle = _acquire(folder / LOCK)
-    except CheckpointError:
-        raise
-    except OSError as error:
-        raise unwritable(folder, error) from error
+    lock = _acquired(folder)
     try:
         for left in folder.glob(f".*{TEMPORARY}"):
             left.unlink(missing_ok=True)
@@ -155,58 +147,37 @@ def locked(folder: Path) -> Iterator[None]:
     finally:
         # Removed while it is held: whoever opened it meanwhile sees that it is gone.
         (folder / LOCK).unlink(missing_ok=True)
-        os.close(handle)
+        lock.release()
         if made:
             with contextlib.suppress(OSError):  # unless something was written
                 folder.rmdir()
 
 
-def _acquire(path: Path) -> int:
-    """An open handle on the lock file, held, with our name in it."""
-    # Never through a link: what it leads to would be emptied.
-    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
-    for _ in range(ATTEMPTS):
-        path.parent.mkdir(parents=True, exist_ok=True)
+def _acquired(folder: Path) -> FileLock:
+    """The lock of `folder`, held, with our name in its file."""
+    path = folder / LOCK
+    lock = FileLock(path, blocking=False)
+    for attempt in itertools.count(1):
         try:
-            handle = os.open(path, flags, 0o666)
-        except FileNotFoundError:  # the owner before us took the folder along
-            continue
-        try:
-            _hold(handle, path.parent)
-            if _is_at(handle, path):
-                if not os.access(path.parent, os.W_OK):
-                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-                os.ftruncate(handle, 0)
-                os.write(handle, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-                return handle
-        except BaseException:
-            os.close(handle)
-            raise
-        os.close(handle)  # the owner before us removed the file that we have opened
-    raise FileNotFoundError(errno.ENOENT, "it comes and goes", str(path))
+            folder.mkdir(parents=True, exist_ok=True)
+            lock.acquire()
+            path.write_text(f"process {os.getpid()} on {socket.gethostname()}\n")
+            return lock
+        except Timeout as error:
+            raise CheckpointError(
+                f"{folder} is in use by {_owner(path)}, which writes to it: wait until it has "
+                "ended, or name another folder"
+            ) from error
+        except OSError as error:
+            lock.release()
+            # The owner before us may just be removing the folder.
+            going = isinstance(error, FileNotFoundError | FileExistsError)
+            if not going or attempt == ATTEMPTS:
+                raise unwritable(folder, error) from error
+    raise AssertionError
 
 
-def _hold(handle: int, folder: Path) -> None:
-    if fcntl is None:
-        return
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        owner = os.read(handle, 1000).decode(errors="replace").strip() or "another process"
-        raise CheckpointError(
-            f"{folder} is in use by {owner}, which writes to it: wait until it has ended, or name "
-            "another folder"
-        ) from error
-    except OSError as error:
-        if error.errno not in UNSUPPORTED:
-            raise
-        message = f"{folder} is on a file system without locks: let no other fit write to it"
-        warnings.warn(message, SelfViewWarning, stacklevel=2)
-
-
-def _is_at(handle: int, path: Path) -> bool:
-    """Is the open file still the one at `path`? Its owner may have removed it meanwhile."""
-    try:
-        return os.path.samestat(os.fstat(handle), os.stat(path))
-    except FileNotFoundError:
-        return False
+def _owner(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        return path.read_text(errors="replace").strip() or "another process"
+    return "another process"
