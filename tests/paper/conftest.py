@@ -6,11 +6,10 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from selfview.paper.arrays import write_arrays
 from selfview.paper.budgets import SMOKE
 from selfview.paper.metrics import ARRAY_MEASURES, METRICS, VERSIONS
 from selfview.paper.plan import Choice, jobs_of, names_of
-from selfview.paper.records import RECORDS, read_shelf
+from selfview.paper.records import RECORDS, read_shelf, write_arrays
 
 
 def made_up_record(job, rng):

@@ -5,11 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from selfview.paper.arrays import read_arrays
 from selfview.paper.budgets import SMOKE
 from selfview.paper.figures import crossing
 from selfview.paper.plan import Choice, jobs_of
-from selfview.paper.records import read_shelf
+from selfview.paper.records import read_arrays, read_shelf
 from selfview.paper.running import run
 
 

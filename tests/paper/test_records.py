@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from selfview.paper.records import RECORDS, Record, RecordError, append, read_shelf
+from selfview.errors import CheckpointError
+from selfview.paper.records import RECORDS, Record, append, read_shelf
 
 FIT = {"dataset": "d", "method": "m", "settings": [], "seed": 0, "epochs": 1, "rows": None}
 
@@ -83,7 +84,7 @@ def test_a_missing_folder_is_an_empty_shelf(tmp_path):
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RecordError, match="file"):
+    with pytest.raises(CheckpointError, match="file"):
         append(tmp_path / "file", record())
 
 

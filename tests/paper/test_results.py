@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from selfview.paper.datasets import KNOWN
 from selfview.paper.metrics import METRICS
 from selfview.paper.page import gaps
 from selfview.paper.printed import PRINTED, Printed
 from selfview.paper.reading import _default_places, _first_places, _order
 from selfview.paper.records import RECORDS, read_shelf
 from selfview.paper.results import Cell, _ranked, tabulate
-from selfview.paper.subjects import KNOWN
 
 
 def columns_of(name):

@@ -8,12 +8,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from selfview.errors import DownloadError
+from selfview.errors import CheckpointError, DownloadError
 from selfview.estimator import base
 from selfview.paper import measuring, metrics, running, training
 from selfview.paper.budgets import SMOKE
 from selfview.paper.plan import Choice, jobs_of, missing
-from selfview.paper.records import RECORDS, RecordError, read_shelf
+from selfview.paper.records import RECORDS, read_shelf
 from selfview.paper.running import run
 from selfview.saving.checkpoints import Checkpoints
 
@@ -204,7 +204,7 @@ def test_a_run_is_tried_again_at_the_end_if_another_process_had_it(folders):
 def test_a_folder_that_cannot_be_written_is_told_before_training(folders, no_training):
     no_training()
     folders[0].write_text("a file")
-    with pytest.raises(RecordError, match="can't be written"):
+    with pytest.raises(CheckpointError, match="can't be written"):
         run(jobs(count=1), *folders, budget="smoke")
 
 

@@ -72,9 +72,9 @@ def run(
 
     Example: selfview paper run table5 --datasets fsdd --budget smoke
     """
-    from selfview.paper.overview import duration, runs
-    from selfview.paper.plan import jobs_of, names_of, parse_shard
+    from selfview.paper.plan import jobs_of, names_of, parse_shard, plural
     from selfview.paper.plan import shard as part_of
+    from selfview.training.progress import duration
 
     number, count = _checked(parse_shard, shard)
     choice = _choice(budget, datasets, methods, seeds)
@@ -89,7 +89,10 @@ def run(
         typer.echo(line, err=True)
 
     about = duration(sum(job.seconds for job in jobs))
-    say(f"{runs(len(jobs))}, about {about} on one core if none were done; records go to {folder}")
+    say(
+        f"{plural(len(jobs), 'run')}, about {about} on one core if none were done; "
+        f"records go to {folder}"
+    )
     from selfview.paper.running import run as run_jobs
 
     outcome = run_jobs(jobs, folder, work, budget=budget, say=say, verbose=int(verbose))
@@ -124,6 +127,7 @@ def show(
 
     Example: selfview paper show table2
     """
+    from selfview.paper.formats import print_tables
     from selfview.paper.page import render
     from selfview.paper.plan import names_of
     from selfview.paper.records import RECORDS, read_shelf
@@ -143,7 +147,7 @@ def show(
     page = render(names, choice, folder, kinds, whole="all" in what.split(","))
     for problem in page.problems:
         typer.echo(f"selfview: {problem}", err=True)
-    page.show()
+    print_tables(page.shown)
     if not (folder / RECORDS).is_file():
         typer.echo(f"selfview: there are no records in {folder}; nothing is written", err=True)
         raise typer.Exit(1)

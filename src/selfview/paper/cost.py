@@ -7,9 +7,9 @@ an autoencoder takes 50 ms for a million parameters of the perceptron in it, of 
 
 import math
 
+from selfview.paper.datasets import KNOWN
 from selfview.paper.grid import Fit
 from selfview.paper.methods import METHODS
-from selfview.paper.subjects import KNOWN
 
 BATCH = 256
 SECONDS_PER_MILLION = 0.085  # parameters, a step of our method with a perceptron

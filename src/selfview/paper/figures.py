@@ -11,12 +11,11 @@ from typing import Any
 import numpy as np
 
 from selfview.errors import MissingDependencyError
-from selfview.paper.arrays import Arrays, read_arrays
+from selfview.paper.datasets import KNOWN
 from selfview.paper.metrics import METRICS
 from selfview.paper.plan import Choice
-from selfview.paper.records import Shelf
+from selfview.paper.records import Arrays, Shelf, read_arrays
 from selfview.paper.results import Table, tabulate
-from selfview.paper.subjects import KNOWN
 
 COLOURS = (
     *("#332288", "#CC6677", "#117733", "#88CCEE", "#882255"),

@@ -1,16 +1,18 @@
-"""A table as text, Markdown, CSV and LaTeX. Our number first, the paper's beside it."""
+"""A table as text, Markdown, CSV, LaTeX and on a terminal. Our number first, then the paper's."""
 
 import csv
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from selfview.paper.datasets import KNOWN
 from selfview.paper.metrics import METRICS
 from selfview.paper.printed import Printed
 from selfview.paper.results import Cell, Table
-from selfview.paper.subjects import KNOWN
 
 PLACES = {1: "①", 2: "②", 3: "③"}
 COLOURS = {1: "yellow", 2: "silver", 3: "brown"}  # the paper's own, in LaTeX
+STYLES = {1: "bold black on yellow", 2: "black on grey70", 3: "white on orange4"}  # and here
 DISAGREES = "≠"
 NOTHING = "–"
 CSV_COLUMNS = (
@@ -25,33 +27,46 @@ LEGEND = (
     "both have, and clearly on the other side of one of them."
 )
 
-
-def heading(table: Table, number: int) -> str:
-    """What stands above a column."""
-    column = table.columns[number]
-    return f"{KNOWN[column.dataset].title} {METRICS[column.metric].title}"
+Mark = Callable[[str, int | None], str]
 
 
-def ours(cell: Cell, decimals: int, mark: Callable[[str, int | None], str]) -> str:
+def ours(cell: Cell, decimals: int, mark: Mark) -> str:
     """Our number, with how many seeds where some are missing."""
     if cell.mean is None:
         return "failed" if cell.errors else NOTHING
-    text = f"{cell.mean:.{decimals}f}"
-    text += "" if cell.deviation is None else f"±{cell.deviation:.{decimals}f}"
-    text += "" if cell.ratio is None else f" (×{cell.ratio:.1f})"
+    text = _number(cell.mean, cell.deviation, cell.ratio, decimals)
     text += "" if cell.complete else f" [{cell.n}/{cell.expected}]"
     return mark(text, cell.place) + (DISAGREES if cell.disagrees else "")
 
 
-def theirs(cell: Cell, decimals: int, mark: Callable[[str, int | None], str]) -> str:
+def theirs(cell: Cell, decimals: int, mark: Mark) -> str:
     """The paper's number."""
-    printed, ratio = cell.printed, cell.printed_ratio
+    printed = cell.printed
     if printed is None:
         return "N/A" if cell.not_applicable else NOTHING
-    text = f"{printed.mean:.{decimals}f}"
-    text += "" if printed.deviation is None else f"±{printed.deviation:.{decimals}f}"
-    text += "" if ratio is None else f" (×{ratio:.1f})"
+    text = _number(printed.mean, printed.deviation, cell.printed_ratio, decimals)
     return mark(text, printed.place)
+
+
+def _number(mean: float, deviation: float | None, ratio: float | None, decimals: int) -> str:
+    text = f"{mean:.{decimals}f}"
+    text += "" if deviation is None else f"±{deviation:.{decimals}f}"
+    return text + ("" if ratio is None else f" (×{ratio:.1f})")
+
+
+def lines_of(table: Table, mark: Mark, pair: str = "{} | {}") -> list[list[str]]:
+    """The heading and the rows of a table: both numbers of every cell, joined as `pair` says."""
+    heads = [f"{KNOWN[c.dataset].title} {METRICS[c.metric].title}" for c in table.columns]
+    lines = [["", *heads]]
+    for row, cells in zip(table.rows, table.cells, strict=True):
+        line = [row.title]
+        for cell, column in zip(cells, table.columns, strict=True):
+            mine = ours(cell, decimals := METRICS[column.metric].decimals, mark)
+            # The paper draws its sweeps, and prints no numbers of them.
+            both = pair.format(mine, theirs(cell, decimals, mark))
+            line.append(both if table.piece.is_table else mine)
+        lines.append(line)
+    return lines
 
 
 def signed(text: str, place: int | None) -> str:
@@ -59,69 +74,22 @@ def signed(text: str, place: int | None) -> str:
     return text + PLACES.get(place or 0, "")
 
 
-def _bold(text: str, place: int | None) -> str:
-    return f"**{text}**{PLACES[place]}" if place else text
-
-
-def cell_text(table: Table, i: int, j: int, mark: Callable[[str, int | None], str]) -> str:
-    """Both numbers of a cell."""
-    cell, decimals = table.cells[i][j], METRICS[table.columns[j].metric].decimals
-    mine = ours(cell, decimals, mark)
-    # The paper draws its sweeps, and prints no numbers of them.
-    return f"{mine} | {theirs(cell, decimals, mark)}" if table.piece.is_table else mine
-
-
 def text(table: Table) -> str:
     """Aligned columns."""
-    return _aligned(table) + "\n"
-
-
-def _aligned(table: Table) -> str:
-    lines = [["", *(heading(table, j) for j in range(len(table.columns)))]]
-    for i, row in enumerate(table.rows):
-        cells = [cell_text(table, i, j, signed) for j in range(len(table.columns))]
-        lines.append([row.title, *cells])
-    widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if j == 0 else cell.rjust(width)
-            for j, (cell, width) in enumerate(zip(line, widths, strict=True))
-        ).rstrip()
-        for line in lines
+    lines = lines_of(table, signed)
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    padded = (
+        [cell.rjust(width) if j else cell.ljust(width) for j, (cell, width) in enumerate(pairs)]
+        for pairs in (zip(line, widths, strict=True) for line in lines)
     )
+    return "".join("  ".join(cells).rstrip() + "\n" for cells in padded)
 
 
 def markdown(table: Table) -> str:
     """A Markdown table."""
-    heads = ["", *(heading(table, j) for j in range(len(table.columns)))]
-    lines = [heads, ["---", *("---:" for _ in table.columns)]]
-    for i, row in enumerate(table.rows):
-        cells = [cell_text(table, i, j, _bold) for j in range(len(table.columns))]
-        lines.append([row.title, *(cell.replace("|", "\\|") for cell in cells)])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def comma_separated(table: Table) -> str:
-    """One line a cell, with everything that is known of it."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(CSV_COLUMNS)
-    for row, cells in zip(table.rows, table.cells, strict=True):
-        for column, cell in zip(table.columns, cells, strict=True):
-            p = cell.printed or Printed(float("nan"))
-            values = (
-                *(table.piece.name, row.title, column.dataset, column.metric),
-                *(_digits(cell.mean), _digits(cell.deviation), cell.n, cell.expected),
-                *(cell.variant, _digits(cell.epsilon), _digits(cell.ratio), cell.place, cell.rank),
-                *(p.mean if cell.printed else None, p.deviation, _digits(cell.printed_ratio)),
-                *(p.place, cell.printed_rank, int(cell.disagrees), "; ".join(cell.errors)),
-            )
-            writer.writerow("" if value is None else value for value in values)
-    return out.getvalue()
-
-
-def _digits(value: float | None) -> str | None:
-    return None if value is None else f"{value:.6g}"
+    heads, *rows = lines_of(table, lambda t, p: f"**{t}**{PLACES[p]}" if p else t, "{} \\| {}")
+    rule = ["---", *("---:" for _ in table.columns)]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (heads, rule, *rows))
 
 
 def latex(table: Table) -> str:
@@ -132,26 +100,82 @@ def latex(table: Table) -> str:
         box = COLOURS.get(place or 0)
         return f"\\colorbox{{{box}}}{{{plain}}}" if box else plain
 
+    def escaped(text: str) -> str:
+        return "".join("\\" + c if c in "%&_#$" else c for c in text)
+
+    heads, *rows = lines_of(table, coloured, "{} ({})")
     lines = [
         "% needs \\usepackage{xcolor} and \\definecolor{silver}{gray}{0.8}; ours (the paper's)",
         f"\\begin{{tabular}}{{l|{'c' * len(table.columns)}}}",
         "\\hline",
-        " & ".join(["", *(_escaped(heading(table, j)) for j in range(len(table.columns)))])
-        + " \\\\ \\hline",
+        " & ".join(map(escaped, heads)) + " \\\\ \\hline",
     ]
-    for i, row in enumerate(table.rows):
-        cells = []
-        for j, column in enumerate(table.columns):
-            cell, decimals = table.cells[i][j], METRICS[column.metric].decimals
-            mine = ours(cell, decimals, coloured).replace(DISAGREES, "$^{\\neq}$")
-            paper = f" ({theirs(cell, decimals, coloured)})" if table.piece.is_table else ""
-            cells.append(f"{mine}{paper}".replace(NOTHING, "--"))
-        lines.append(" & ".join([_escaped(row.title), *cells]) + " \\\\")
+    for title, *cells in rows:
+        shown = [c.replace(DISAGREES, "$^{\\neq}$").replace(NOTHING, "--") for c in cells]
+        lines.append(" & ".join([escaped(title), *shown]) + " \\\\")
     return "\n".join([*lines, "\\hline", "\\end{tabular}", ""])
 
 
-def _escaped(text: str) -> str:
-    return "".join("\\" + c if c in "%&_#$" else c for c in text)
+def comma_separated(table: Table) -> str:
+    """One line a cell, with everything that is known of it."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(CSV_COLUMNS)
+
+    def digits(value: float | None) -> str | None:
+        return None if value is None else f"{value:.6g}"
+
+    for row, cells in zip(table.rows, table.cells, strict=True):
+        for column, cell in zip(table.columns, cells, strict=True):
+            p = cell.printed or Printed(float("nan"))
+            values = (
+                *(table.piece.name, row.title, column.dataset, column.metric),
+                *(digits(cell.mean), digits(cell.deviation), cell.n, cell.expected),
+                *(cell.variant, digits(cell.epsilon), digits(cell.ratio), cell.place, cell.rank),
+                *(p.mean if cell.printed else None, p.deviation, digits(cell.printed_ratio)),
+                *(p.place, cell.printed_rank, int(cell.disagrees), "; ".join(cell.errors)),
+            )
+            writer.writerow("" if value is None else value for value in values)
+    return out.getvalue()
+
+
+def print_tables(shown: Sequence[tuple[str, Table | None, list[str]]]) -> None:
+    """Print titles, tables and lines, on a terminal with the paper's colours."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=400, highlight=False)
+    for title, table, lines in shown:
+        console.print(f"[bold]{escape(title)}[/bold]")
+        if table is not None and console.is_terminal:
+            for dataset in dict.fromkeys(column.dataset for column in table.columns):
+                console.print(_drawn(table, dataset))
+        elif table is not None:
+            console.print(text(table), markup=False, soft_wrap=True, end="")
+        for line in lines:
+            console.print(line, markup=False, soft_wrap=True)
+        console.print()
+
+
+def _drawn(table: Table, dataset: str) -> Any:
+    """A dataset's columns of a table for the terminal."""
+    from rich.table import Table as Drawn
+    from rich.text import Text
+
+    heads, *rows = lines_of(table, signed)
+    drawn = Drawn("", box=None, pad_edge=False, header_style="bold")
+    at = [j for j, column in enumerate(table.columns) if column.dataset == dataset]
+    for j in at:
+        drawn.add_column(heads[j + 1], justify="right")
+    for line, cells in zip(rows, table.cells, strict=True):
+        parts = [(*line[j + 1].partition(" |"), STYLES.get(cells[j].place or 0, "")) for j in at]
+        shown = [
+            Text.assemble((mine, style), (bar + paper, "dim")) for mine, bar, paper, style in parts
+        ]
+        drawn.add_row(line[0], *shown)
+    return drawn
 
 
 def notes(table: Table) -> list[str]:
@@ -159,8 +183,8 @@ def notes(table: Table) -> list[str]:
     lines = []
     if any(column.metric == "seconds" for column in table.columns):
         lines.append("seconds are of other rows and another machine than the paper's: compare ×")
-    for i, row in enumerate(table.rows):
-        errors = dict.fromkeys(e for cell in table.cells[i] for e in cell.errors)
+    for row, cells in zip(table.rows, table.cells, strict=True):
+        errors = dict.fromkeys(e for cell in cells for e in cell.errors)
         lines += [f"{row.title}: {error}" for error in errors]
     for j, column in enumerate(table.columns):
         wrong = [
@@ -180,5 +204,4 @@ def notes(table: Table) -> list[str]:
 
 
 def _ordinal(number: int | None) -> str:
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(number or 0, "th")
-    return f"{number}{ending}"
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number or 0, 'th') }"

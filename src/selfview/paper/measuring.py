@@ -16,10 +16,9 @@ import numpy as np
 from selfview.errors import InputError
 from selfview.evaluation import evaluate
 from selfview.evaluation.neighbourhood import subsample, tsne_layout
-from selfview.paper.arrays import Arrays, write_arrays
 from selfview.paper.metrics import ARRAY_MEASURES, VERSIONS
 from selfview.paper.provenance import commit
-from selfview.paper.records import Shelf, plain
+from selfview.paper.records import Arrays, Shelf, plain, write_arrays
 from selfview.paper.samples import Sample
 from selfview.paper.training import EMBEDDING, LOGITS
 

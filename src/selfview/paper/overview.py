@@ -2,102 +2,111 @@
 
 from collections.abc import Sequence
 
-from selfview.paper.plan import Choice, Job, jobs_of, missing
+from selfview.paper.datasets import KNOWN
+from selfview.paper.plan import Choice, Job, jobs_of, missing, plural
 from selfview.paper.records import Shelf
-from selfview.paper.subjects import KNOWN
+from selfview.training.progress import duration
 
 CORES = 2
-
-
-def duration(seconds: float) -> str:
-    """Seconds in the unit that people would take.
-
-    >>> duration(42), duration(600), duration(20_000), duration(10**7)
-    ('42 s', '10 min', '5.6 h', '116 days')
-    """
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.0f} days"
-
-
-def runs(count: int) -> str:
-    """A number of runs in words."""
-    return "1 run" if count == 1 else f"{count} runs"
 
 
 def overview(names: Sequence[str], choice: Choice, shelf: Shelf) -> str:
     """One line a table or figure, and below it the estimate of every cell."""
     budget = choice.budget
-    lines = [f"budget {budget.name}: {budget.about}", *_efforts(choice), ""]
+    lines = [f"budget {budget.name}: {budget.about}"]
+    for name, epochs, rows, seeds in efforts(choice):
+        lines.append(f"    {name:<14} {epochs:>5,} epochs, {rows} rows, {plural(seeds, 'seed')}")
+    lines += [*(f"    {line}" for line in exceptions(choice)), ""]
     counted: set[str] = set()
-    total = left = 0.0
     for name in names:
-        piece = choice.piece(name)
         jobs = jobs_of([name], choice)
-        new = [job for job in jobs if job.fit.key not in counted]
+        shared = sum(job.fit.key in counted for job in jobs)
         done = sum(not missing(job, shelf) for job in jobs)
-        cost = sum(job.seconds for job in jobs)
-        shared = len(jobs) - len(new)
         also = f", {shared} of them shared with the above" if shared else ""
-        lines.append(f"{name}  {piece.title}")
-        lines.append(
-            f"    {runs(len(jobs))}{also}, {done} done; alone {duration(cost)} on one core"
-        )
+        cost = duration(sum(job.seconds for job in jobs))
+        lines.append(f"{name}  {choice.piece(name).title}")
+        lines.append(f"    {plural(len(jobs), 'run')}{also}, {done} done; alone {cost} on one core")
         lines += _cells(choice, jobs, name)
         counted |= {job.fit.key for job in jobs}
-    for job in jobs_of(names, choice):
-        total += job.seconds
-        left += job.seconds if missing(job, shelf) else 0.0
-    both = duration(total / CORES)
+    every = jobs_of(names, choice)
+    total = sum(job.seconds for job in every)
+    left = sum(job.seconds for job in every if missing(job, shelf))
     lines += [
         "",
-        f"in total {duration(total)} on one core, {both} on {CORES} (--shard 1/2 and 2/2), "
-        f"estimated; {duration(left)} of it left",
+        f"in total {duration(total)} on one core, {duration(total / CORES)} on {CORES} "
+        "(--shard 1/2 and 2/2), estimated; "
+        f"{duration(left) if left else 'nothing'} of it left",
     ]
     return "\n".join(lines)
 
 
-def _efforts(choice: Choice) -> list[str]:
-    budget = choice.budget
-    lines = []
-    for name in budget.efforts:
-        if choice.datasets is not None and name not in choice.datasets:
-            continue
-        effort, rows = budget.effort(name), KNOWN[name].rows
+def efforts(choice: Choice) -> list[tuple[str, int, str, int]]:
+    """Name, epochs, rows and seeds of every dataset."""
+    found = []
+    for name in choice.datasets or choice.budget.efforts:
+        effort, rows = choice.budget.effort(name), KNOWN[name].rows
         cut = f"{effort.rows:,} of {rows:,}" if effort.rows and effort.rows < rows else f"{rows:,}"
-        seeds = len(choice.seeds) if choice.seeds is not None else effort.seeds
-        lines.append(
-            f"    {name:<14} {effort.epochs:>5,} epochs, {cut} rows, {seeds} "
-            f"seed{'s' if seeds > 1 else ''}"
-        )
+        seeds = effort.seeds if choice.seeds is None else len(choice.seeds)
+        found.append((name, effort.epochs, cut, seeds))
+    return found
+
+
+def exceptions(choice: Choice) -> list[str]:
+    """What of the budget is not as the datasets' epochs, rows and seeds say, in sentences."""
+    budget, lines = choice.budget, []
+
+    def titles(names: Sequence[str]) -> str:
+        return ", ".join(KNOWN[name].title for name in names)
+
     for method, share in budget.shares.items():
-        lines.append(
-            f"    {method}: {share:g} of the epochs, because its epoch costs many times more"
-        )
-    for (dataset, method), rows in budget.fewer_rows.items():
-        lines.append(f"    {method} on {dataset}: {rows:,} rows, with as many steps")
+        lines.append(f"{method.upper()} gets {share:g} of the epochs: its epoch costs much more.")
+    for rows in dict.fromkeys(budget.fewer_rows.values()):
+        at = [key for key, few in budget.fewer_rows.items() if few == rows]
+        methods = ", ".join(dict.fromkeys(method.upper() for _, method in at))
+        where = titles(list(dict.fromkeys(dataset for dataset, _ in at)))
+        lines.append(f"{methods} on {where}: {rows:,} rows, with as many steps as the others.")
     for (piece, dataset), longer in budget.longer.items():
         if choice.datasets is None or dataset in choice.datasets:
-            lines.append(f"    {piece}: {longer.factor} times the epochs on {dataset}")
+            where = f"{label(piece)} on {KNOWN[dataset].title}"
+            lines.append(f"{where} gets {longer.factor} times the epochs: {longer.why}.")
     if budget.only_normed:
-        lines.append(f"    autoencoders: with batch norm only on {', '.join(budget.only_normed)}")
+        few = budget.unnormed_seeds
+        lines.append(
+            "Autoencoders are trained with and without batch norm"
+            + ("" if few is None else f" ({plural(few, 'seed')} without)")
+            + ", and the better one counts, as in the paper; "
+            f"on {titles(budget.only_normed)} with batch norm only."
+        )
     if budget.fit_rows is not None:
-        lines.append(f"    lle, isomap: fitted to {budget.fit_rows:,} rows where there are more")
+        lines.append(
+            f"LLE and Isomap are fitted to {budget.fit_rows:,} rows where there are more, and the "
+            "others are placed by their neighbours."
+        )
+    if budget.ablation_seeds is not None:
+        lines.append(f"Tables 5 and 6 have {plural(budget.ablation_seeds, 'seed')}.")
+    if budget.sweep_seeds == 1:
+        part = "" if budget.sweep_share == 1 else f" and {budget.sweep_share:.2g} of the epochs"
+        lines.append(f"Figures 5 and 6 have one seed{part}.")
+    if len(budget.ablations) < len(budget.efforts):
+        lines.append(f"Tables 5 and 6, figures 5 and 6 are of {titles(budget.ablations)} only.")
     return lines
+
+
+def label(piece: str) -> str:
+    """The name of a table or figure as in the paper."""
+    return piece.replace("table", "Table ").replace("fig", "Figure ")
 
 
 def _cells(choice: Choice, jobs: Sequence[Job], name: str) -> list[str]:
     """Estimated time of every row on every dataset."""
     piece = choice.piece(name)
-    by_key = {job.fit.key: job for job in jobs}
+    seconds = {job.fit.key: job.seconds for job in jobs}
     datasets = choice.datasets_of(piece)
     lines = [" " * 26 + "".join(f"{dataset:>15}" for dataset in datasets)]
     for row in choice.rows(piece):
-        cells = []
+        line = f"    {row.title:<22}"
         for dataset in datasets:
             keys = {f.key for fits in choice.fits(piece, row, dataset) for f in fits}
-            cells.append(f"{duration(sum(by_key[key].seconds for key in keys)):>15}")
-        lines.append(f"    {row.title:<22}" + "".join(cells))
+            line += f"{duration(sum(seconds[key] for key in keys)):>15}"
+        lines.append(line)
     return lines

@@ -1,4 +1,4 @@
-"""The last stage: renders of tables and figures from records, and the page of all of them."""
+"""The last stage: tables and figures rendered from records, and the page of all of them."""
 
 import io
 import shlex
@@ -9,14 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from selfview.paper import figures, formats
+from selfview.paper.datasets import KNOWN
 from selfview.paper.grid import TITLES
-from selfview.paper.metrics import METRICS
-from selfview.paper.overview import duration, runs
-from selfview.paper.plan import Choice, jobs_of, missing
+from selfview.paper.overview import efforts, exceptions, label
+from selfview.paper.plan import Choice, jobs_of, missing, plural
 from selfview.paper.reading import Finding, findings
-from selfview.paper.records import Shelf, home_of, read_shelf, write_file
+from selfview.paper.records import Shelf, home_of, read_shelf
 from selfview.paper.results import Table, tabulate
-from selfview.paper.subjects import KNOWN
+from selfview.saving.files import write_bytes
+from selfview.training.progress import duration
 
 PAGE, OWN_WORDS, NARROWED = "README.md", "reading.md", "narrowed"
 WRITERS = {
@@ -25,11 +26,26 @@ WRITERS = {
     "csv": formats.comma_separated,
     "tex": formats.latex,
 }
+PICTURES = ("png", "svg")
+PROTOCOL = (
+    "The paper's recipe follows the paper's schedule, cut off after the epochs above: the target "
+    "entropy falls for 100 epochs, and the learning rate is 5e-4 until epoch 1,000.",
+    "*Our default* is another recipe (docs/method.md): a neighbour as second view, InfoNCE between "
+    "the two, a smaller epsilon, a higher learning rate, principal axes. It was settled on FSDD, "
+    "Reuters and 20news; its rivals were not tuned, and UMAP has its default of 15 neighbours.",
+    "On 20news and the images, graph and k-means are of the test rows of the official split. The "
+    "paper's k-means is the best of its last ten epochs, ours that of the last.",
+)
+OWN_RATE = (
+    "Autoencoders and CPC learn at the rate of our default, 2e-3 along a cosine, which suits few "
+    "epochs; the paper's recipe at its own, 5e-4. So the row to hold against theirs at equal rates "
+    "is our default's."
+)
 
 
 @dataclass
 class Page:
-    """What was rendered: tables for the terminal, lines for it, and files, not yet written."""
+    """What was rendered: tables and lines for the terminal, and files, not yet written."""
 
     folder: Path  # of the files
     shown: list[tuple[str, Table | None, list[str]]] = field(default_factory=list)
@@ -42,51 +58,8 @@ class Page:
             if content is None:
                 (self.folder / name).unlink(missing_ok=True)
             else:
-                write_file(self.folder / name, content)
+                write_bytes(self.folder / name, content)
         return sum(content is not None for content in self.files.values())
-
-    def show(self) -> None:
-        """Print everything to standard output, with the paper's colours on a terminal."""
-        from rich.console import Console
-        from rich.markup import escape
-
-        console = Console()
-        if not console.is_terminal:
-            console = Console(width=400, highlight=False)
-        for title, table, lines in self.shown:
-            console.print(f"[bold]{escape(title)}[/bold]")
-            if table is not None and console.is_terminal:
-                for dataset in dict.fromkeys(column.dataset for column in table.columns):
-                    console.print(_drawn(table, dataset))
-            elif table is not None:
-                console.print(formats.text(table), markup=False, soft_wrap=True, end="")
-            for line in lines:
-                console.print(line, markup=False, soft_wrap=True)
-            console.print()
-
-
-def _drawn(table: Table, dataset: str) -> Any:
-    """A dataset's columns of a table for the terminal: places in the paper's colours too."""
-    from rich.table import Table as Drawn
-    from rich.text import Text
-
-    styles = {1: "bold black on yellow", 2: "black on grey70", 3: "white on orange4"}
-    drawn = Drawn(box=None, pad_edge=False, header_style="bold")
-    drawn.add_column("")
-    columns = [j for j, column in enumerate(table.columns) if column.dataset == dataset]
-    for j in columns:
-        drawn.add_column(formats.heading(table, j), justify="right")
-    for i, row in enumerate(table.rows):
-        cells = []
-        for j in columns:
-            cell, decimals = table.cells[i][j], METRICS[table.columns[j].metric].decimals
-            mine = formats.ours(cell, decimals, formats.signed)
-            text = Text.assemble((mine, styles.get(cell.place or 0, "")))
-            if table.piece.is_table:
-                text.append(f" | {formats.theirs(cell, decimals, formats.signed)}", "dim")
-            cells.append(text)
-        drawn.add_row(row.title, *cells)
-    return drawn
 
 
 def render(
@@ -94,22 +67,19 @@ def render(
 ) -> Page:
     """Tables and figures from the records of a folder; less than all of them go to files apart."""
     shelf = read_shelf(folder)
-    home = folder / NARROWED if choice.narrowed else folder
-    page = Page(home, problems=shelf.problems)
+    page = Page(folder / NARROWED if choice.narrowed else folder, problems=shelf.problems)
     tables = {}
     for name in names:
         piece = choice.piece(name)
-        title = f"{name}: {piece.title} (budget {choice.budget.name})"
+        lines, table = gaps(name, choice, shelf), None
         if piece.arrays is None:
             table = tables[name] = tabulate(name, choice, shelf)
-            lines = [choice.effort(piece), *formats.notes(table), *gaps(name, choice, shelf)]
-            page.shown.append((title, table, lines))
+            lines = [choice.effort(piece), *formats.notes(table), *lines]
             for kind in kinds:
                 if kind in WRITERS:
                     page.files[f"tables/{name}.{kind}"] = WRITERS[kind](table).encode()
-        else:
-            page.shown.append((title, None, gaps(name, choice, shelf)))
-        pictures = [] if piece.is_table else [kind for kind in kinds if kind in ("png", "svg")]
+        page.shown.append((f"{name}: {piece.title} (budget {choice.budget.name})", table, lines))
+        pictures = [] if piece.is_table else [kind for kind in kinds if kind in PICTURES]
         figure = figures.draw(name, choice, shelf) if pictures else None
         for kind in pictures:
             content = None if figure is None else picture(figure, kind)
@@ -135,12 +105,12 @@ def gaps(name: str, choice: Choice, shelf: Shelf) -> list[str]:
     lacking: Counter[str] = Counter()
     lines = []
     for job in jobs_of([name], choice):
-        record = shelf.find(job.fit)
         if not (lacks := missing(job, shelf)):
             continue
-        reasons = [] if record is None else [record.error]
-        if record is not None:
-            reasons += [str(record.scores.get(measure, {}).get("error", "")) for measure in lacks]
+        reasons = []
+        if (record := shelf.find(job.fit)) is not None:
+            scores = [record.scores.get(measure, {}) for measure in lacks]
+            reasons = [record.error, *(str(score.get("error", "")) for score in scores)]
         reason = next(filter(None, reasons), "")
         if not reason:
             lacking[job.fit.dataset] += 1
@@ -150,7 +120,7 @@ def gaps(name: str, choice: Choice, shelf: Shelf) -> list[str]:
     if shelf.folder != home_of(choice.budget.name):
         command += f" --out {shlex.quote(str(shelf.folder))}"
     return lines + [
-        f"missing: {runs(count)} on {dataset}; {command} --datasets {dataset}"
+        f"missing: {plural(count, 'run')} on {dataset}; {command} --datasets {dataset}"
         for dataset, count in lacking.items()
     ]
 
@@ -160,13 +130,20 @@ def document(
 ) -> str:
     """The page of all tables and figures."""
     budget = choice.budget
+    spent = ["| dataset | epochs | rows | seeds | note |", "|---|---:|---:|---:|---|"]
+    for name, epochs, rows, seeds in efforts(choice):
+        about = KNOWN[name]
+        spent.append(f"| {about.title} | {epochs:,} | {rows} | {seeds} | {about.note} |")
     parts = [
         "# Results",
         "Made by `selfview paper show all` from the records in this folder; not edited by hand. "
         "Ours stands beside the paper's number in every cell. "
         f"Budget `{budget.name}`: {budget.about}. "
         "The paper trains 5,000 epochs with five seeds on a GPU.",
-        _efforts(choice),
+        "\n".join(spent),
+        *PROTOCOL,
+        OWN_RATE if budget.baselines != "paper" else "",
+        *exceptions(choice),
         "## Reading",
         *_reading(tables, choice, shelf),
     ]
@@ -174,93 +151,17 @@ def document(
     if words.is_file():
         parts.append(words.read_text(encoding="utf-8", errors="replace").strip())
     parts += ["## Tables and figures", formats.LEGEND]
+    shown = {name: lines for name, (_, _, lines) in zip(names, page.shown, strict=True)}
     for name in names:
-        parts.append(f"### {_label(name)}. {TITLES[name]}")
+        parts.append(f"### {label(name)}. {TITLES[name]}")
         picture = f"figures/{name}.png"
-        known = page.files[picture] if picture in page.files else (page.folder / picture).is_file()
-        if known:
+        if page.files[picture] if picture in page.files else (page.folder / picture).is_file():
             parts.append(f"![{TITLES[name]}]({picture})")
-        lines = gaps(name, choice, shelf)
         if name in tables:
             parts.append(formats.markdown(tables[name]).rstrip())
-            effort = choice.effort(choice.piece(name))
-            lines = [effort, *formats.notes(tables[name]), *lines]
-        if lines:
-            parts.append("\n".join(f"- {line}" for line in lines))
+        parts.append("\n".join(f"- {line}" for line in shown[name]))
     parts += ["## Where the numbers come from", *_origin(names, choice, shelf)]
     return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _label(name: str) -> str:
-    return name.replace("table", "Table ").replace("fig", "Figure ")
-
-
-SAID = (
-    "The paper's recipe follows the paper's schedule, cut off after the epochs above: the target "
-    "entropy falls for 100 epochs, and the learning rate is 5e-4 until epoch 1,000.",
-    "*Our default* is another recipe (docs/method.md): a neighbour as second view, InfoNCE between "
-    "the two, a smaller epsilon, a higher learning rate, principal axes. It was settled on FSDD, "
-    "Reuters and 20news; its rivals were not tuned, and UMAP has its default of 15 neighbours.",
-    "On 20news and the images, graph and k-means are of the test rows of the official split. The "
-    "paper's k-means is the best of its last ten epochs, ours that of the last.",
-)
-
-
-def _efforts(choice: Choice) -> str:
-    budget = choice.budget
-    lines = ["| dataset | epochs | rows | seeds | note |", "|---|---:|---:|---:|---|"]
-    for name in choice.datasets or budget.efforts:
-        effort, subject = budget.effort(name), KNOWN[name]
-        rows = min(effort.rows or subject.rows, subject.rows)
-        seeds = len(choice.seeds) if choice.seeds is not None else effort.seeds
-        of = f" of {subject.rows:,}" if rows < subject.rows else ""
-        lines.append(
-            f"| {subject.title} | {effort.epochs:,} | {rows:,}{of} | {seeds} | {subject.note} |"
-        )
-    text = "\n".join(lines)
-    for method, share in budget.shares.items():
-        text += (
-            f"\n\n{method.upper()} gets {share:g} of the epochs: its epoch costs many times more."
-        )
-    for (dataset, method), few_rows in budget.fewer_rows.items():
-        text += (
-            f"\n\n{method.upper()} on {KNOWN[dataset].title} is trained on {few_rows:,} rows, with "
-            "as many steps as the others."
-        )
-    for (piece, dataset), longer in budget.longer.items():
-        text += (
-            f"\n\n{_label(piece)} gets {longer.factor} times the epochs on {KNOWN[dataset].title}: "
-            f"{longer.why}."
-        )
-    text += "".join(f"\n\n{said}" for said in SAID)
-    if budget.baselines != "paper":
-        text += (
-            "\n\nAutoencoders and CPC learn at the rate of our default, 2e-3 along a cosine, "
-            "which suits few epochs; the paper's recipe at its own, 5e-4. "
-            "So the row to hold against theirs at equal rates is our default's."
-        )
-    if budget.only_normed:
-        titles = ", ".join(KNOWN[name].title for name in budget.only_normed)
-        few = budget.unnormed_seeds
-        of = "" if few is None else f" (without it {few} seed{'s' * (few > 1)})"
-        text += (
-            f"\n\nAutoencoders are trained with and without batch norm{of}, and the better one "
-            f"counts, as in the paper; on {titles} with batch norm only."
-        )
-    if budget.fit_rows is not None:
-        text += (
-            f"\n\nLLE and Isomap are fitted to {budget.fit_rows:,} rows where there are more, and "
-            "the others are placed by their neighbours."
-        )
-    if not budget.sweep_seeds > 1:
-        part = "" if budget.sweep_share == 1 else f" and {budget.sweep_share:.2g} of the epochs"
-        text += f"\n\nThe sweeps of figures 5 and 6 have one seed{part}."
-    if budget.ablation_seeds is not None:
-        text += f"\n\nTables 5 and 6 have {budget.ablation_seeds} seeds."
-    if len(budget.ablations) < len(budget.efforts):
-        titles = " and ".join(KNOWN[name].title for name in budget.ablations)
-        text += f"\n\nTables 5 and 6 and figures 5 and 6 are of {titles} only."
-    return text
 
 
 def _reading(tables: dict[str, Table], choice: Choice, shelf: Shelf) -> list[str]:

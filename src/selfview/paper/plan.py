@@ -1,34 +1,41 @@
-"""From tables and figures to jobs: each fit once, with all measures that anybody wants of it."""
+"""From tables and figures to jobs: each fit once, with all measures that are wanted of it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from selfview.errors import InputError
-from selfview.paper.arrays import read_arrays
 from selfview.paper.budgets import Budget
 from selfview.paper.cost import measure_seconds, training_seconds
+from selfview.paper.datasets import FURTHER, KNOWN
 from selfview.paper.grid import (
+    ABLATIONS,
+    AUTOENCODERS,
+    SWEEPS,
     TITLES,
     Column,
     Fit,
     Piece,
     Row,
-    columns_of,
-    datasets_of,
-    fit_of,
+    Variant,
     piece_of,
-    rows_of,
-    seeds_of,
 )
 from selfview.paper.methods import METHODS
 from selfview.paper.metrics import ARRAY_MEASURES, METRICS, VERSIONS
-from selfview.paper.records import Shelf
-from selfview.paper.subjects import KNOWN
+from selfview.paper.records import Shelf, read_arrays
+
+
+def plural(count: int, noun: str) -> str:
+    """A number of things in words.
+
+    >>> plural(1, "seed"), plural(2000, "run")
+    ('1 seed', '2,000 runs')
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What the options narrow a grid to; None is everything that the budget says."""
+    """The part of the grid that the options leave; None is everything that the budget says."""
 
     budget: Budget
     datasets: Sequence[str] | None = None
@@ -36,7 +43,7 @@ class Choice:
     seeds: Sequence[int] | None = None
 
     def check(self) -> None:
-        """Raise InputError for names that nobody knows."""
+        """Raise InputError for unknown names."""
         for asked, known in ((self.datasets, KNOWN), (self.methods, METHODS)):
             for name in asked or ():
                 if name not in known:
@@ -62,31 +69,87 @@ class Choice:
         """A table or figure."""
         return piece_of(name, self.budget)
 
-    def columns(self, piece: Piece) -> list[Column]:
-        """Its columns."""
-        return columns_of(piece, self.datasets)
-
     def datasets_of(self, piece: Piece) -> list[str]:
-        """Its datasets."""
-        return datasets_of(piece, self.datasets)
+        """Its datasets, narrowed to those asked for; those that the paper lacks join by name."""
+        if self.datasets is None:
+            return list(piece.metrics)
+        return [d for d in KNOWN if d in self.datasets and (d in piece.metrics or d in FURTHER)]
+
+    def columns(self, piece: Piece) -> list[Column]:
+        """Its columns, in table 2 grouped by metric as in the paper."""
+        like = next((m for d, m in piece.metrics.items() if KNOWN[d].labelled), ())
+        pairs = [(d, m) for d in self.datasets_of(piece) for m in piece.metrics.get(d, like)]
+        if piece.name == "table2":
+            pairs.sort(key=lambda pair: ("linear", "graph").index(pair[1]))
+        # The generated image has the paper's number of bins: in table 1 it is the paper's MSI.
+        as_msi = {"synthetic-msi": "msi"} if piece.name == "table1" else {}
+        return [Column(d, m, as_msi.get(d, KNOWN[d].paper)) for d, m in pairs]
 
     def rows(self, piece: Piece) -> list[Row]:
-        """Its rows."""
-        return rows_of(piece, self.methods)
+        """Its rows of the methods asked for."""
+        return [
+            r for r in piece.rows if self.methods is None or r.variants[0].method in self.methods
+        ]
 
     def fits(self, piece: Piece, row: Row, dataset: str) -> list[list[Fit]]:
         """The fits of a cell: for every variant of its row one for every seed."""
         budget = self.budget
-        seeds = seeds_of(piece, dataset, budget, self.seeds)
+        seeds = self._seeds(piece, dataset)
         # The first variant is with batch norm, the second without.
         variants = row.variants[:1] if dataset in budget.only_normed else row.variants
         return [
             [
-                fit_of(piece, variant, dataset, seed, budget)
+                self._fit(piece, variant, dataset, seed)
                 for seed in (seeds[: budget.unnormed_seeds] if second else seeds)
             ]
             for second, variant in enumerate(variants)
         ]
+
+    def _seeds(self, piece: Piece, dataset: str) -> Sequence[int]:
+        """Seeds of a piece on a dataset: those asked for, or the budget's; one for a picture."""
+        budget = self.budget
+        count = budget.effort(dataset).seeds
+        if piece.name == "table1":
+            count = budget.timing.seeds
+        elif piece.name in SWEEPS:
+            count = budget.sweep_seeds
+        elif piece.name in ABLATIONS:
+            count = budget.ablation_seeds or count
+        seeds = range(count) if self.seeds is None else self.seeds
+        return seeds if piece.arrays is None else seeds[:1]
+
+    def _fit(self, piece: Piece, variant: Variant, dataset: str, seed: int) -> Fit:
+        """The run that a cell needs."""
+        budget, method, about = self.budget, METHODS[variant.method], KNOWN[dataset]
+        settings = dict(variant.settings)
+        if settings.get("recipe") == "paper":
+            # Figure 6 counts its lengths; each dataset has its own.
+            number = settings.get("epsilon")
+            last = len(about.sweep) - 1
+            settings["epsilon"] = (
+                about.epsilon if number is None else about.sweep[min(number, last)]
+            )
+        if method.learned and variant.method != "selfview" and budget.baselines != "selfview":
+            settings["recipe"] = budget.baselines
+        if about.images and variant.method in AUTOENCODERS:
+            settings["encoder"] = "cnn"  # the paper's, as its own recipe takes
+        if method.sampled and (sample := budget.sample_rows(dataset, about.rows)) is not None:
+            settings["fit_rows"] = sample
+        effort = budget.timing if piece.name == "table1" else budget.effort(dataset)
+        rows, epochs = effort.rows or about.rows, effort.epochs
+        if method.learned and piece.name != "table1":
+            # As many steps on fewer rows.
+            fewer = budget.fewer_rows.get((dataset, variant.method), rows)
+            epochs = round(budget.epochs(dataset, variant.method, piece.name) * rows / fewer)
+            rows = fewer
+        return Fit(
+            dataset,
+            variant.method,
+            tuple(sorted(settings.items())),
+            seed,
+            epochs if method.learned else None,
+            rows if rows < about.rows else None,
+        )
 
     def effort(self, piece: Piece) -> str:
         """One line that says what was spent on a table or figure."""
@@ -98,11 +161,8 @@ class Choice:
             most = max(fit.epochs or 0 for fits in runs for fit in fits)
             epochs = f"{most:,} epochs, " if most else ""
             rows = runs[0][0].rows or KNOWN[dataset].rows
-            seeds = len(runs[0])
-            parts.append(
-                f"{KNOWN[dataset].title}: {epochs}{rows:,} rows, "
-                f"{seeds} seed{'s' if seeds > 1 else ''}"
-            )
+            seeds = plural(len(runs[0]), "seed")
+            parts.append(f"{KNOWN[dataset].title}: {epochs}{rows:,} rows, {seeds}")
         return f"budget {self.budget.name}; " + "; ".join(parts)
 
 
@@ -155,8 +215,7 @@ def _wanted(piece: Piece, choice: Choice) -> Iterator[tuple[Fit, tuple[str, ...]
             metrics = [METRICS[c.metric].measure for c in columns if c.dataset == dataset]
             measures = ("cost", *metrics) if piece.arrays is None else ("cost", piece.arrays)
             for fits in choice.fits(piece, row, dataset):
-                for fit in fits:
-                    yield fit, measures
+                yield from ((fit, measures) for fit in fits)
 
 
 def missing(job: Job, shelf: Shelf) -> tuple[str, ...]:

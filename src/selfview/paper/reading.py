@@ -6,13 +6,13 @@ from itertools import pairwise
 
 import numpy as np
 
+from selfview.paper.datasets import KNOWN
 from selfview.paper.figures import crossing, panels
 from selfview.paper.metrics import METRICS
 from selfview.paper.plan import Choice
 from selfview.paper.printed import Printed
 from selfview.paper.records import Shelf
 from selfview.paper.results import Cell, Table
-from selfview.paper.subjects import KNOWN
 
 
 @dataclass(frozen=True)

@@ -1,37 +1,42 @@
-"""Records on disk: one line of JSON for each fit, with everything that is known of it.
+"""Records on disk: one line of JSON for each fit, and small arrays beside them for the figures.
 
 The newest line of a key counts. Lines are appended in one write under a lock, so that many
 processes, and machines whose file system has locks, can share a folder. A line that can't be read
-is reported and its fit counts as missing; nothing in the file is ever changed.
+is reported and its fit counts as missing; nothing in the file is ever changed. No array is
+unpickled.
 """
 
+import io
 import json
 import math
 import os
-import tempfile
+import zipfile
+import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from selfview.errors import SelfViewError
+import numpy as np
+from filelock import lock_descriptor
+from numpy.typing import NDArray
+
 from selfview.paper.grid import Fit
 from selfview.paper.methods import METHODS
+from selfview.saving.files import unwritable, write_bytes
 
-RECORDS = "records.jsonl"
-EXTRAS = "arrays"  # small arrays that figures are drawn from
+RECORDS, ARRAYS = "records.jsonl", "arrays"
 FORMAT = 1
 
-
-class RecordError(SelfViewError, OSError):
-    """A record can't be written."""
+Parsed = TypeVar("Parsed")
+Arrays = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
 class Record:
-    """What came of a fit."""
+    """The result of a fit."""
 
     key: str
     fit: Mapping[str, Any]  # dataset, method, settings, seed, epochs, rows
@@ -55,7 +60,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Shelf:
-    """All that is on record in a folder, and what could not be read."""
+    """The records of a folder, and the lines that could not be read."""
 
     folder: Path
     records: Mapping[str, Record]
@@ -73,47 +78,31 @@ class Shelf:
         return (
             "converged"
             if "converged" in names
-            else max(names, key=lambda name: names[name], default="laptop")
+            else max(names, key=names.__getitem__, default="laptop")
         )
 
     def array_path(self, key: str, measure: str) -> Path:
         """Where the arrays of a measure are kept."""
-        return self.folder / EXTRAS / f"{key}-{measure}.npz"
+        return self.folder / ARRAYS / f"{key}-{measure}.npz"
 
 
 def home_of(budget: str) -> Path:
-    """Where records are unless one says otherwise: those of `converged` are committed."""
+    """The folder of a budget's records by default; those of `converged` are committed."""
     return Path("results" if budget == "converged" else f"runs/{budget}")
 
 
 def read_shelf(folder: Path) -> Shelf:
     """The records of a folder; of several lines with one key the last that can be read."""
-    path = folder / RECORDS
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return Shelf(folder, {})
-    except OSError as error:
-        raise RecordError(f"{path} can't be read: {error.strerror or error}") from error
-    records: dict[str, Record] = {}
-    problems = []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            record = _parsed(line)
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            told = " ".join(str(error).split())[:120] or type(error).__name__
-            problems.append(f"{path}, line {number}: can't be read and counts as not run ({told})")
-            continue
-        records[record.key] = record
-    return Shelf(folder, records, tuple(problems))
+    records, problems = read_lines(folder / RECORDS, _record)
+    return Shelf(folder, {record.key: record for record in records}, problems)
 
 
-def _parsed(line: bytes) -> Record:
-    content = json.loads(line)
-    if not isinstance(content, dict):
-        raise ValueError("not an object")
+def append(folder: Path, record: Record) -> None:
+    """Add a record to a folder."""
+    append_line(folder / RECORDS, {"format": FORMAT, **vars(record)})
+
+
+def _record(content: dict[str, Any]) -> Record:
     version = content.pop("format", None)
     if version != FORMAT:
         raise ValueError(f"format {version!r}, and this selfview reads {FORMAT}")
@@ -133,18 +122,36 @@ def _parsed(line: bytes) -> Record:
     return record
 
 
-def check_writable(folder: Path) -> None:
-    """Raise if no record could be added to the folder: better before a training than after it."""
-    with _opened(folder):
-        pass
+def read_lines(
+    path: Path, parse: Callable[[dict[str, Any]], Parsed]
+) -> tuple[list[Parsed], tuple[str, ...]]:
+    """What the lines of a file of JSON objects hold, and which of them can't be read."""
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return [], ()
+    found, problems = [], []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            content = json.loads(line)
+            if not isinstance(content, dict):
+                raise ValueError("not an object")
+            found.append(parse(content))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+            reason = " ".join(str(error).split())[:120] or type(error).__name__
+            problems.append(
+                f"{path}, line {number}: can't be read and counts as not run ({reason})"
+            )
+    return found, tuple(problems)
 
 
-def append(folder: Path, record: Record) -> None:
-    """Add a record: one write of one line under a lock, on the disk when this returns."""
-    content = {"format": FORMAT, **{name: getattr(record, name) for name in _FIELDS}}
+def append_line(path: Path, content: Mapping[str, Any]) -> None:
+    """Add an object to a file of JSON lines; it is on the disk when this returns."""
     line = json.dumps(plain(content), ensure_ascii=False, allow_nan=False).encode() + b"\n"
-    with _opened(folder) as handle:
-        _lock(handle)
+    with opened(path) as handle:
+        lock_descriptor(handle)
         size = os.fstat(handle).st_size
         # After a line that a crash cut short, on a new line.
         cut = size > 0 and os.pread(handle, 1, size - 1) != b"\n"
@@ -155,29 +162,17 @@ def append(folder: Path, record: Record) -> None:
 
 
 @contextmanager
-def _opened(folder: Path) -> Iterator[int]:
-    """The folder's records, to be added to."""
-    path = folder / RECORDS
+def opened(path: Path) -> Iterator[int]:
+    """A file that can be added to."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o666)
         try:
             yield handle
         finally:
             os.close(handle)  # and with it the lock
     except OSError as error:
-        raise RecordError(f"{path} can't be written: {error.strerror or error}") from error
-
-
-_FIELDS = tuple(Record.__dataclass_fields__)
-
-
-def _lock(handle: int) -> None:
-    try:
-        import fcntl
-    except ImportError:  # not POSIX: appends are still single writes
-        return
-    fcntl.flock(handle, fcntl.LOCK_EX)
+        raise unwritable(path, error) from error
 
 
 def plain(value: Any) -> Any:
@@ -197,18 +192,49 @@ def plain(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float | str) else str(value)
 
 
-def write_file(path: Path, data: bytes) -> None:
-    """Put `data` at `path` so that a reader sees all of it or nothing; needs no torch."""
+# The arrays of a measure that a figure draws: how many axes each has.
+_AXES = {
+    "layout": {"points": 2, "labels": 1, "classes": 1},
+    "transport": {
+        "temperatures": 1,
+        "target_entropies": 1,
+        "prediction_entropy": 0,
+        "prediction": 1,
+        "shown": 1,
+        "targets": 2,
+    },
+}
+
+
+def write_arrays(path: Path, arrays: Arrays) -> None:
+    """Write named arrays, whole or not at all."""
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+    write_bytes(path, buffer.getvalue())
+
+
+def read_arrays(path: Path, measure: str) -> Arrays | None:
+    """The arrays of a measure, or None if their file is missing, damaged or of other shapes."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.chmod(name, 0o644)
-            os.replace(name, path)
-        except BaseException:
-            Path(name).unlink(missing_ok=True)
-            raise
-    except OSError as error:
-        raise RecordError(f"{path} can't be written: {error.strerror or error}") from error
+        # From memory: a damaged file would leave the handle of `load` open.
+        with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as stored:
+            arrays = {name: np.asarray(stored[name]) for name in stored.files}
+        whole = all(arrays[name].ndim == axes for name, axes in _AXES[measure].items())
+    except (OSError, ValueError, KeyError, EOFError, AttributeError, MemoryError):
+        return None
+    except (zipfile.BadZipFile, zlib.error, NotImplementedError):
+        return None
+    return arrays if whole and _fit_together(arrays, measure) else None
+
+
+def _fit_together(arrays: Arrays, measure: str) -> bool:
+    shape = {name: array.shape for name, array in arrays.items()}
+    if measure == "layout":
+        n = len(arrays["labels"])
+        further = [size for name, size in shape.items() if name.startswith("further.")]
+        return n > 0 and shape["points"] == (n, 2) and all(size == (n,) for size in further)
+    return (
+        shape["temperatures"] == shape["target_entropies"]
+        and shape["targets"] == shape["shown"] + shape["prediction"]
+        and 0 not in shape["temperatures"] + shape["targets"]
+    )

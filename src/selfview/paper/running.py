@@ -11,7 +11,7 @@ from selfview.errors import SelfViewError
 from selfview.paper import measuring, training
 from selfview.paper.plan import Job, missing
 from selfview.paper.provenance import provenance
-from selfview.paper.records import Record, Shelf, append, check_writable, plain, read_shelf
+from selfview.paper.records import RECORDS, Record, Shelf, append, opened, plain, read_shelf
 from selfview.paper.samples import Sample, load_sample
 
 Say = Callable[[str], None]
@@ -42,7 +42,8 @@ def run(
     A fit that fails becomes a record that says why; the next call tries it again. Embeddings and
     checkpoints stay in `work`, so that a new measure, or one that changed, trains nothing.
     """
-    check_writable(out)
+    with opened(out / RECORDS):  # better known before a training than after it
+        pass
     bench = _Bench(out, work, budget, say, verbose)
     shelf = read_shelf(out)
     for problem in shelf.problems:

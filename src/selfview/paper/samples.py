@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from selfview.data import Dataset, load_dataset
 from selfview.errors import InputError
-from selfview.paper.subjects import KNOWN, TARGET_RANGE
+from selfview.paper.datasets import KNOWN, TARGET_RANGE
 
 SEED = 0
 

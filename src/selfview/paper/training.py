@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from filelock import FileLock, Timeout
 
 from selfview.errors import CheckpointError, FileFormatError
 from selfview.estimator.devices import resolve_device, resolve_precision
@@ -29,7 +30,7 @@ from selfview.paper.methods import METHODS
 from selfview.paper.provenance import provenance
 from selfview.paper.records import plain
 from selfview.paper.samples import Sample
-from selfview.saving.files import write_bytes
+from selfview.saving.files import unwritable, write_bytes
 
 EMBEDDING, LOGITS, ABOUT, CHECKPOINT = "embedding.npy", "logits.npy", "fit.json", "checkpoint"
 # What fit.json holds.
@@ -47,23 +48,18 @@ class BusyError(Exception):
 @contextlib.contextmanager
 def claimed(folder: Path) -> Iterator[None]:
     """Hold a fit's folder, or raise BusyError if another process of this machine does."""
+    lock = FileLock(folder / "lock", blocking=False)
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        file = (folder / "lock").open("w")
+        lock.acquire()
+    except Timeout as error:
+        raise BusyError from error
     except OSError as error:
-        raise CheckpointError(
-            f"{folder} can't be written: {error.strerror or error}; name another folder with --work"
-        ) from error
-    with file:
-        try:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except ImportError:  # not POSIX: shards keep processes apart
-            pass
-        except BlockingIOError as error:
-            raise BusyError from error
+        raise unwritable(folder, error) from error
+    try:
         yield
+    finally:
+        lock.release()
 
 
 def trained(folder: Path, fit: Fit) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from selfview.errors import FileFormatError
 from selfview.saving.files import read_object
+from selfview.training.progress import duration
 
 # Parameter of the model, and the option of `selfview fit` that sets it.
 _FLAGS = {
@@ -175,13 +176,7 @@ def number(value: Any) -> str:
     return f"{value:.2e}"
 
 
-def duration(seconds: Any) -> str:
-    """Seconds in words a person would use."""
-    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
-        return "unknown"
-    if not math.isfinite(seconds):
-        return "unknown"
-    if seconds < 90:
-        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 90 else f"{minutes / 60:.1f} h"
+def time_spent(seconds: Any) -> str:
+    """A time in the unit that people would take; metrics.json may say anything."""
+    known = isinstance(seconds, int | float) and math.isfinite(seconds)
+    return duration(seconds) if known else "unknown"

@@ -112,7 +112,7 @@ def report_of(
         notes=notes,
         has=content.kinds,
         number=facts.number,
-        duration=facts.duration,
+        duration=facts.time_spent,
         payload=payload.pack(shown, arrays | content.arrays),
     )
 

@@ -1,4 +1,4 @@
-"""The paper's datasets: what stands in for each here, and the settings that hang on the data."""
+"""The datasets of the paper: what is used here for each, and the settings that depend on them."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ TARGET_RANGE = 255  # colours of the MSI target become numbers from 0 to 1
 
 
 @dataclass(frozen=True)
-class Subject:
+class PaperDataset:
     """A dataset of the paper's experiments.
 
     `epsilon` is the paper's length of a view where the rows are the paper's, else "auto": the same
@@ -26,36 +26,36 @@ class Subject:
     note: str = ""
 
 
-def _of(*subjects: Subject) -> dict[str, Subject]:
-    return {subject.name: subject for subject in subjects}
+def _of(*datasets: PaperDataset) -> dict[str, PaperDataset]:
+    return {dataset.name: dataset for dataset in datasets}
 
 
-SUBJECTS = _of(
-    Subject(
+DATASETS = _of(
+    PaperDataset(
         "mnist", "E-MNIST (MNIST)", "emnist-digits", 70_000, 895_854, 2.0,
         (1.0, 2.0, 3.0, 4.0, 5.0), images=True,
         note="MNIST stands in for the paper's E-MNIST digits",
     ),
-    Subject(
+    PaperDataset(
         "fashion-mnist", "F-MNIST", "fashion-mnist", 70_000, 895_854, 2.0,
         (1.0, 2.0, 3.0, 4.0, 5.0), images=True,
     ),
-    Subject(
+    PaperDataset(
         "reuters", "Reuters", "reuters", 10_000, 1_860_206, "auto",
         # The paper's 10 to 30 are for rows of norm 44.7; rows of 746 words have norm 27.3.
         (6.1, 9.2, "auto", 15.3, 18.3),
         note="Reuters rows are 746 tf-idf words where SELFVIEW_DATA provides them (the paper: "
         "2,000), so epsilon and its sweep are the paper's share of the smaller norm",
     ),
-    Subject(
+    PaperDataset(
         "20news", "20news", "20news", 17_027, 3_144_302, 20.0, (10.0, 15.0, 20.0, 25.0, 30.0),
         note="17,027 posts are long enough here (the paper keeps 18,040); records of before the "
         "vocabulary was the same on every processor have one or two more",
     ),
-    Subject(
+    PaperDataset(
         "fsdd", "FSDD", "fsdd", 3_000, 3_455_598, 5.0, (1.0, 2.0, 3.0, 4.0, 5.0), label="digit"
     ),
-    Subject(
+    PaperDataset(
         "msi", "MSI", "msi", 34_732, 1_177_198, "auto",
         # The paper's 1 to 5 are one to five fifths of a mean norm of 5; here it is 0.86.
         ("auto", 0.35, 0.52, 0.69, 0.86), labelled=False,
@@ -66,15 +66,15 @@ SUBJECTS = _of(
 
 # Not among the paper's: asked for by name only. They need no download.
 FURTHER = _of(
-    Subject("digits", "digits", None, 1_797, 1_161_838, "auto", (5.0, 11.0)),
-    Subject(
+    PaperDataset("digits", "digits", None, 1_797, 1_161_838, "auto", (5.0, 11.0)),
+    PaperDataset(
         "synthetic-msi", "generated MSI", None, 6_400, 2_144_878, 1.0, (1.0, 2.0),
         note="the generated MSI has the 1,024 bins of the paper's MSI",
     ),
-    Subject(
+    PaperDataset(
         "emnist-digits", "E-MNIST", "emnist-digits", 280_000, 895_854, 2.0,
         (1.0, 2.0, 3.0, 4.0, 5.0), images=True,
     ),
 )  # fmt: skip
 
-KNOWN = SUBJECTS | FURTHER
+KNOWN = DATASETS | FURTHER
