@@ -178,7 +178,7 @@ def test_a_dry_run_says_what_would_happen_and_writes_nothing(call, table, tmp_pa
     assert set(tmp_path.iterdir()) == before
     np.save(tmp_path / "unlike.npy", X * np.where(np.arange(12) == 3, 1e4, 1))
     out = call("fit", "unlike.npy", "--epochs", 1, "--dry-run")[1]
-    assert "12, of unlike units: each counts by its spread" in out
+    assert "12, of different scale: each divided by its standard deviation" in out
 
 
 @pytest.mark.filterwarnings("ignore::selfview.CollapseWarning")

@@ -9,7 +9,8 @@ import pytest
 
 from selfview import SelfView
 from selfview.cli import main
-from selfview.cli.demo import _show
+from selfview.cli.compare import show
+from selfview.cli.demo import _table
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 
@@ -170,7 +171,7 @@ def test_scores_of_the_demo_that_print_alike_are_bold_alike(capsys, monkeypatch)
     monkeypatch.setenv("FORCE_COLOR", "1")
     names = ("linear_accuracy", "kmeans_acc", "kmeans_nmi", "kmeans_ari")
     scores = {"raw": 0.9251, "PCA": 0.9249, "selfview": 0.9244}
-    _show({name: dict.fromkeys(names, value) for name, value in scores.items()})
+    show(_table({name: dict.fromkeys(names, value) for name, value in scores.items()}))
     out = capsys.readouterr().out
     assert out.count("\x1b[1m92.5") == 8
     assert "\x1b[1m92.4" not in out

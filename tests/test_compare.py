@@ -40,10 +40,11 @@ def record(method, linear=None, **more):
 
 
 def test_all_methods_are_named_and_can_be_made():
-    assert len(METHODS) == 12
-    assert chosen("all") == list(METHODS)
-    for method in METHODS.values():
-        assert method.make(n_components=2, random_state=0).get_params()["n_components"] == 2
+    every = chosen("all")
+    assert set(METHODS) - set(every) == {"umap"}  # of another package, and slow: by name only
+    for name in every:
+        model = METHODS[name].make(n_components=2, random_state=0)
+        assert model.get_params()["n_components"] == 2
 
 
 def test_raw_features_are_always_there():
@@ -186,7 +187,7 @@ def test_a_failing_method_is_a_row_that_says_why(blobs, monkeypatch):
     assert "PCA: ZeroDivisionError: no luck" in table.footnotes
 
 
-def test_columns_of_unlike_units_are_divided_by_their_spread_for_all(blobs):
+def test_columns_of_different_scale_are_standardised_for_all(blobs):
     X, y = blobs
     unlike = X * np.where(np.arange(X.shape[1]) == 0, 1e4, 1) + 50  # far from zero, as years are
     settings = Settings(n_components=2, epochs=5, measures=("clustering",))
@@ -194,12 +195,12 @@ def test_columns_of_unlike_units_are_divided_by_their_spread_for_all(blobs):
     expected = {r.method: r for r in compare(X / X.std(axis=0), y, ["pca"], settings=settings)}
     for name, record in expected.items():
         assert found[name].scores == pytest.approx(record.scores, abs=1e-6)
-    # SelfView sees to units by itself: it gets the rows as they are.
+    # SelfView handles scales by itself: it gets the rows as they are.
     model = SelfView(n_components=2, epochs=5, random_state=0, verbose=0)
     alone = evaluate(model.fit_transform(unlike), y, measures="clustering")
     assert found["selfview"].scores == pytest.approx(alone, abs=1e-6)
-    assert "divided by its spread" in markdown(tabulate([*found.values()]))
-    assert "divided by its spread" not in markdown(tabulate([*expected.values()]))
+    assert "divided by its standard deviation" in markdown(tabulate([*found.values()]))
+    assert "divided by its standard deviation" not in markdown(tabulate([*expected.values()]))
 
 
 def test_the_best_of_a_column_is_marked():

@@ -18,7 +18,7 @@ from selfview.errors import FileFormatError, InputError, MissingDependencyError
 from selfview.report import contents, facts, pictures
 from selfview.report.payload import pack, unpack
 from selfview.report.plane import lay_out, principal
-from selfview.report.run import report_of, take
+from selfview.report.run import report_of
 from selfview.report.scores import _table, score_table
 
 from .conftest import payload_text, write_page, write_records
@@ -132,7 +132,7 @@ def test_raw_features_and_pca_are_judged_in_the_units_of_the_model():
     alike = score_table(Dataset("alike", X, y=y), X[:, :2])
     assert score_table(dataset, X[:, :2], unit).table == alike.table
     assert score_table(dataset, X[:, :2]).table != alike.table
-    assert "divided by its spread" in score_table(dataset, X[:, :2], unit).note
+    assert "divided by its standard deviation" in score_table(dataset, X[:, :2], unit).note
 
 
 def test_measurements_are_told_by_a_linear_fit_on_rows_held_out():
@@ -194,12 +194,10 @@ def test_a_collapsed_run_is_told_in_words(tmp_path):
     assert "<strong>Collapsed.</strong> &lt;b&gt;lower&lt;/b&gt; epsilon." in html
 
 
-def test_the_command_is_the_one_that_was_typed_if_that_is_known(tmp_path):
-    typed = "selfview fit 'a b.csv' --label kind"
-    assert facts.command_of({"command": typed}, tmp_path) == typed
-    config = {"data": "a b.csv", "options": {"image_size": [8, 9], "skip_bad": True}}
-    assert "'a b.csv'" in facts.command_of(config, tmp_path)
-    assert facts.command_of(config, tmp_path).endswith("--image-size 8 9 --skip-bad")
+def test_the_command_is_shown_as_it_was_typed(tmp_path):
+    write_records(tmp_path, config={"command": "selfview fit 'a b.csv' --label kind"})
+    html = report_of(tmp_path, Dataset("d", rows(30)), rows(30, 4), np.zeros(30), layout="pca")
+    assert "selfview fit &#39;a b.csv&#39; --label kind" in html
 
 
 @pytest.mark.parametrize("name", ["config.json", "metrics.json", "history.csv"])
@@ -235,7 +233,7 @@ def test_more_rows_than_fit_are_drawn_at_random(tmp_path, monkeypatch):
     assert "50 of the 80 rows are shown" in html
     ids = np.array(known["ids"], dtype=int)
     np.testing.assert_array_equal(arrays["embedding"], dataset.X[ids, :4])
-    np.testing.assert_array_equal(take(dataset, ids).y, dataset.y[ids])
+    np.testing.assert_array_equal(dataset.take(ids).y, dataset.y[ids])
 
 
 def test_without_plotly_the_error_names_the_command(tmp_path, monkeypatch):

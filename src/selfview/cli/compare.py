@@ -1,12 +1,23 @@
 """`selfview compare`: many methods on the same rows, in one table."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from selfview.cli import complete
-from selfview.cli.options import given, known_target, number_or_word
+from selfview.cli.options import (
+    Array,
+    Data,
+    Id,
+    LabelsFromName,
+    Seed,
+    SkipBad,
+    Target,
+    given,
+    known_target,
+    number_or_word,
+)
 
 if TYPE_CHECKING:
     from selfview.data import Dataset
@@ -14,16 +25,11 @@ if TYPE_CHECKING:
 
 
 def compare(
-    data: Annotated[
-        str,
-        typer.Argument(
-            help="A dataset's name or a path; see `selfview data`.", autocompletion=complete.data
-        ),
-    ],
+    data: Data,
     methods: Annotated[
         str,
         typer.Option(
-            help="'all', or names with commas between: pca, nmf, lle, ae, selfview.",
+            help="'all', or names with commas between: pca, lle, ae, selfview, umap.",
             autocompletion=complete.methods,
         ),
     ] = "all",
@@ -52,26 +58,24 @@ def compare(
     fit_rows: Annotated[
         int | None, typer.Option(min=2, help="Fit LLE and Isomap to a sample of so many rows.")
     ] = None,
-    target: Annotated[
-        str, typer.Option(help="What labels are: classes, continuous, or auto.")
-    ] = "auto",
+    target: Target = "auto",
     limit: Annotated[
         int | None, typer.Option(min=2, help="Take so many rows of DATA, drawn at random.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")] = 0,
+    seed: Seed = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda ...")] = "auto",
-    id: Annotated[str | None, typer.Option(help="Column of row names, not a feature.")] = None,
-    labels_from_name: Annotated[
-        str | None, typer.Option(help="Regular expression; group 1 of a file's name is its label.")
-    ] = None,
-    array: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
-    skip_bad: Annotated[bool, typer.Option(help="Leave out rows that can't be read.")] = False,
+    id: Id = None,
+    labels_from_name: LabelsFromName = None,
+    array: Array = None,
+    skip_bad: SkipBad = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Fit several methods to the same rows, without labels, and judge them alike.
 
     Example: selfview compare digits --methods pca,ae,selfview --epochs 50
     """
+    from dataclasses import replace
+
     import numpy as np
 
     from selfview.cli.comparison import Settings, chosen
@@ -96,7 +100,11 @@ def compare(
         id=id, labels_from_name=labels_from_name, array=array, skip_bad=skip_bad or None
     )
     dataset, y = _labelled(data, labels, options, target)
-    X, y, split = _rows(dataset, y, limit, seed)
+    dataset = replace(dataset, y=y)
+    if limit is not None and limit < len(dataset):
+        chance = np.random.default_rng(seed)
+        dataset = dataset.take(np.sort(chance.permutation(len(dataset))[:limit]))
+    y, split = cast(Any, (dataset.y, dataset.split))
     kind = check_target(y, len(y), known_target(target)).kind
     if kind == "continuous" and split is None and np.ndim(y) == 1:
         # As many features as rows fit any measurement by heart. (The paper's tissue, whose target
@@ -118,10 +126,10 @@ def compare(
 
     kept = f"interrupted; what is done is in {out}, and the same command goes on from there"
     with ended_cleanly(lambda: kept):
-        records = run(X, y, names, settings=settings, split=split, folder=out, say=say)
+        records = run(dataset.X, y, names, settings=settings, split=split, folder=out, say=say)
     table = tabulate(records)
     write_bytes(out / "table.md", markdown(table).encode())
-    _show(table)
+    show(table)
     say(f"records and table are in {out}")
 
 
@@ -148,22 +156,6 @@ def _labelled(
     return dataset, as_measurements(y, names) if target == "continuous" else y
 
 
-def _rows(dataset: "Dataset", y: Any, limit: int | None, seed: int) -> tuple[Any, Any, Any]:
-    """Rows, labels and the official split, of all rows or of a sample of them."""
-    import numpy as np
-
-    split = None
-    if dataset.train is not None and dataset.test is not None:
-        split = (dataset.train, dataset.test)
-    if limit is None or limit >= len(dataset):
-        return dataset.X, y, split
-    kept = np.sort(np.random.default_rng(seed).permutation(len(dataset))[:limit])
-    if split is not None:
-        test = np.isin(kept, split[1])
-        split = (np.flatnonzero(~test), np.flatnonzero(test))
-    return dataset.X[kept], np.asarray(y)[kept], split
-
-
 def _measures(asked: str | None, kind: str) -> tuple[str, ...]:
     """Names of measures that fit the labels, before anything is fitted."""
     from selfview.evaluation.measures import chosen_measures
@@ -174,7 +166,8 @@ def _measures(asked: str | None, kind: str) -> tuple[str, ...]:
     return tuple(chosen_measures(names[0] if len(names) == 1 else names, kind, False))
 
 
-def _show(table: "Table") -> None:
+def show(table: "Table") -> None:
+    """Print a table; the best of every column is bold, in a file it has a star."""
     from rich.console import Console
     from rich.table import Table as Drawn
     from rich.text import Text

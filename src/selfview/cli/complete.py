@@ -41,7 +41,7 @@ def paths(incomplete: str) -> list[str]:
 
 def methods(incomplete: str) -> list[str]:
     """Names of methods, also after a comma."""
-    from selfview.cli.comparison import METHODS
+    from selfview.paper.methods import METHODS
 
     before, comma, last = incomplete.rpartition(",")
     taken = before.split(",")

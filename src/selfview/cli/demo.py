@@ -10,11 +10,11 @@ from selfview.errors import InputError, MissingDependencyError
 if TYPE_CHECKING:
     from selfview.data import Dataset
     from selfview.method import SelfView
+    from selfview.report.comparison import Table
 
 EPOCHS = 100  # 800 steps: under a minute and a half on two cores
 ROWS = "scikit-learn's digits"
 PICTURE = "embedding.png"
-
 COLUMNS = {
     "linear_accuracy": "linear",
     "kmeans_acc": "k-means ACC",
@@ -37,6 +37,7 @@ def demo(
     from sklearn.decomposition import PCA
 
     from selfview import SelfView
+    from selfview.cli.compare import show
     from selfview.data import load_dataset
     from selfview.evaluation import evaluate
 
@@ -56,8 +57,9 @@ def demo(
         for name, E in embeddings.items()
     }
     _save(out, model, digits, scores)
-    _show(scores)
-    note = _draw(out, Z, y, seed)
+    typer.echo("Digits, in percent: linear probe on a held-out fifth, k-means on all")
+    show(_table(scores))
+    note = _draw(out, Z, digits, seed)
     typer.echo(f"The run is in {out}: model, metrics.json{note}")
 
 
@@ -88,38 +90,32 @@ def _save(out: Path, model: "SelfView", digits: "Dataset", scores: dict[str, Any
         (out / PICTURE).unlink(missing_ok=True)  # of an earlier demo
 
 
-def _draw(out: Path, Z: Any, y: Any, seed: int) -> str:
+def _draw(out: Path, Z: Any, digits: "Dataset", seed: int) -> str:
     """Draw the embedding, and say so; without matplotlib say how to get it."""
     from sklearn.manifold import TSNE
 
-    from selfview.data.guard import need
-    from selfview.report.scatter import draw_scatter
+    from selfview.paper.figures import new_figure, picture, scatter
+    from selfview.saving.files import write_bytes
 
     try:
-        need("matplotlib", "plots")  # before t-SNE, which takes seconds
-        points = TSNE(random_state=seed).fit_transform(Z)
-        title = "scikit-learn's digits: t-SNE of the 10-d embedding, learned without labels"
-        draw_scatter(points, y, out / PICTURE, title=title)
+        figure = new_figure(6.4, 6.0)  # before t-SNE, which takes seconds
     except MissingDependencyError:
         return "; for a picture of the embedding: pip install 'selfview[plots]'"
+    points = TSNE(random_state=seed).fit_transform(Z)
+    title = "scikit-learn's digits: t-SNE of the 10-d embedding, learned without labels"
+    scatter(figure.add_subplot(), points, digits.y, digits.classes, title)
+    write_bytes(out / PICTURE, picture(figure, "png"))
     return f" and {PICTURE}"
 
 
-def _show(scores: dict[str, dict[str, Any]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
+def _table(scores: dict[str, dict[str, Any]]) -> "Table":
+    from selfview.paper.metrics import Metric
+    from selfview.report.comparison import Cell, Table, score_cells
 
-    table = Table(title="Digits, in percent: linear probe on a held-out fifth, k-means on all")
-    table.add_column("features")
-    best = {key: _percent(max(row[key] for row in scores.values())) for key in COLUMNS}
-    for heading in COLUMNS.values():
-        table.add_column(heading, justify="right")
-    for name, row in scores.items():
-        cells = {key: _percent(row[key]) for key in COLUMNS}
-        marked = (f"[bold]{c}[/bold]" if c == best[key] else c for key, c in cells.items())
-        table.add_row(name, *marked)
-    Console().print(table)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}"
+    metrics = {name: Metric(name, "", name, title, 100) for name, title in COLUMNS.items()}
+    columns = [
+        score_cells([row[name] for row in scores.values()], metric)
+        for name, metric in metrics.items()
+    ]
+    rows = [(Cell(name), *cells) for name, *cells in zip(scores, *columns, strict=True)]
+    return Table(("features", *COLUMNS.values()), tuple(rows), ())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from selfview.cli import complete
-from selfview.cli.options import check_output, given, write_embedding
+from selfview.cli.options import Array, Id, Run, SkipBad, check_output, given, write_embedding
 from selfview.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,13 +18,7 @@ DEFAULT = Path("embedding.npy")
 
 
 def embed(
-    run: Annotated[
-        Path,
-        typer.Argument(
-            help="Run folder of `selfview fit`, or of `SelfView.save`.",
-            autocompletion=complete.paths,
-        ),
-    ],
+    run: Run,
     data: Annotated[
         str,
         typer.Argument(
@@ -36,9 +30,9 @@ def embed(
         typer.Option("--out", "-o", help=".npy, .csv or .parquet; embedding.npy if not given."),
     ] = None,
     label: Annotated[str | None, typer.Option(help="Column of labels, left aside.")] = None,
-    id: Annotated[str | None, typer.Option(help="Column of row names.")] = None,
-    array: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
-    skip_bad: Annotated[bool, typer.Option(help="Leave out rows that can't be read.")] = False,
+    id: Id = None,
+    array: Array = None,
+    skip_bad: SkipBad = False,
 ) -> None:
     """Embed DATA with the model in RUN.
 

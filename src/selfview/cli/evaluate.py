@@ -1,11 +1,13 @@
 """`selfview evaluate`."""
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from selfview.cli.options import known_target
+from selfview.cli.options import Seed, Target, known_target
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -23,18 +25,14 @@ def evaluate(
     id: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of Z with row names.")
     ] = None,
-    target: Annotated[
-        str, typer.Option(help="What labels are: classes, continuous, or auto.")
-    ] = "auto",
+    target: Target = "auto",
     measures: Annotated[
         str, typer.Option(help="'all', 'paper', or names with commas between.")
     ] = "all",
     split: Annotated[
         Path | None, typer.Option(help="File with 'train' or 'test' for each row.")
     ] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, help="Seed of every stochastic measure.")
-    ] = 0,
+    seed: Seed = 0,
     json_out: Annotated[
         Path | None,
         typer.Option(
@@ -46,10 +44,13 @@ def evaluate(
 
     Example: selfview evaluate embedding.npy labels.npy --measures linear,clustering
     """
+    import json
     import warnings
 
     from selfview.errors import SelfViewWarning
     from selfview.evaluation import evaluate as measure
+    from selfview.paper.records import plain
+    from selfview.saving.files import write_bytes
 
     if labels is None and label is None:
         raise typer.BadParameter("give a LABELS file, or --label COLUMN of the embedding's table")
@@ -58,7 +59,7 @@ def evaluate(
     parts = None if split is None else _parts(split)
     names = [name.strip() for name in measures.split(",") if name.strip()]
     chosen: Any = names[0] if len(names) == 1 else names
-    with warnings.catch_warnings(record=True) as caught, _Bar() as bar:
+    with warnings.catch_warnings(record=True) as caught, _bar() as show:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", SelfViewWarning)
         scores = measure(
@@ -68,41 +69,33 @@ def evaluate(
             measures=chosen,
             random_state=seed,
             target=kind,
-            progress=bar.show,
+            progress=show,
         )
     for warning in caught:
         typer.echo(f"selfview: note: {warning.message}", err=True)
+    # JSON knows no NaN; a measure that could not be taken is null.
+    text = json.dumps(plain(scores), indent=2) + "\n"
     if json_out == Path("-"):
-        typer.echo(_as_json(scores), nl=False)
+        typer.echo(text, nl=False)
         return
     _print_table(scores)
     if json_out is not None:
-        _write_json(json_out, scores)
+        write_bytes(json_out, text.encode())
 
 
-class _Bar:
-    """A rich progress bar on a terminal, a plain line for each measure otherwise."""
+@contextmanager
+def _bar() -> Iterator[Callable[[str, int, int], None]]:
+    """What shows a measure: a rich progress bar on a terminal, a plain line otherwise."""
+    from rich.console import Console
+    from rich.progress import Progress
 
-    def __enter__(self) -> "_Bar":
-        from rich.console import Console
-        from rich.progress import Progress
-
-        console = Console(stderr=True)
-        self._bar = Progress(console=console, transient=True) if console.is_terminal else None
-        if self._bar is not None:
-            self._bar.start()
-            self._task = self._bar.add_task("reading", total=None)
-        return self
-
-    def show(self, name: str, number: int, total: int) -> None:
-        if self._bar is None:
-            typer.echo(f"{number + 1}/{total} {name}", err=True)
-        else:
-            self._bar.update(self._task, description=name, completed=number, total=total)
-
-    def __exit__(self, *_: object) -> None:
-        if self._bar is not None:
-            self._bar.stop()
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda name, number, total: typer.echo(f"{number + 1}/{total} {name}", err=True)
+        return
+    with Progress(console=console, transient=True) as bar:
+        task = bar.add_task("reading", total=None)
+        yield lambda name, at, total: bar.update(task, description=name, completed=at, total=total)
 
 
 def _print_table(scores: dict[str, float]) -> None:
@@ -114,24 +107,6 @@ def _print_table(scores: dict[str, float]) -> None:
     for name, value in scores.items():
         table.add_row(name, str(value) if isinstance(value, int) else f"{value:.4f}")
     Console().print(table)
-
-
-def _as_json(scores: dict[str, float]) -> str:
-    import json
-    import math
-
-    # JSON knows no NaN; a measure that could not be taken is null.
-    known = {name: value if math.isfinite(value) else None for name, value in scores.items()}
-    return json.dumps(known, indent=2) + "\n"
-
-
-def _write_json(path: Path, scores: dict[str, float]) -> None:
-    from selfview.errors import SelfViewError
-
-    try:
-        path.write_text(_as_json(scores), encoding="utf-8")
-    except OSError as error:
-        raise SelfViewError(f"can't write {path}: {error.strerror}") from error
 
 
 def _embedding_and_labels(

@@ -6,14 +6,13 @@ from typing import Annotated
 import typer
 
 from selfview.cli import complete
+from selfview.cli.options import Run
 
 FORMATS = ("onnx", "torchscript", "safetensors")
 
 
 def export(
-    run: Annotated[
-        Path, typer.Argument(help="Run folder of `selfview fit`.", autocompletion=complete.paths)
-    ],
+    run: Run,
     format: Annotated[
         str,
         typer.Option(

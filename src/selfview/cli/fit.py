@@ -1,12 +1,13 @@
 """`selfview fit`: learn the embedding of a dataset or of files, into a run folder."""
 
+import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from selfview.cli import complete
-from selfview.cli.options import given, number_or_word
+from selfview.cli.options import number_or_word
 
 if TYPE_CHECKING:
     from selfview.cli.fitting import Plan
@@ -22,17 +23,57 @@ CHOICES = {
     "axes": ("auto", "principal", "learned"),
     "precision": ("auto", "float32", "bfloat16"),
 }
+# Options whose defaults are SelfView's and `read`'s own: type, help text, and more for typer. Those
+# of type `float` take a word too ("auto" and the like).
+_SEED = {"min": 0, "max": 2**32 - 1}
+_DEVICES = {"autocompletion": complete.words("auto", "cpu", "cuda")}
+PARAMETERS: dict[str, dict[str, tuple[Any, ...]]] = {
+    MODEL: {
+        "components": (int, "Length of the embedding."),
+        "prototypes": (int, "Number of prototypes k."),
+        "encoder": (str, "Kind of network"),
+        "batch_norm": (str, "Where batch norm stands"),
+        "recipe": (str, "Where values not given come from"),
+        "views": (str, "How views of rows are made"),
+        "epsilon": (float, 'Length of the adversarial perturbation, or "auto".'),
+        "neighbours": (float, 'Nearest rows to draw second views from, 0 or "auto".'),
+        "contrast": (float, 'Weight of InfoNCE between the two views, 0 or "auto".'),
+        "xi": (float, 'Length of the random start of the power iteration, or "auto".'),
+        "sinkhorn_iterations": (int, "Iterations of Sinkhorn-Knopp for a target."),
+        "temperature": (float, 'Of the targets, or "adaptive".'),
+        "target_entropy": (float, 'Of the targets, in nats, or "auto".'),
+    },
+    TRAINING: {
+        "warmup": (float, 'Epochs until the target entropy is reached, or "auto".'),
+        "epochs": (float, 'Passes over the rows, or "auto".'),
+        "batch_size": (int, "Rows in a batch."),
+        "learning_rate": (float, 'Of Adam, at its highest, or "auto".'),
+        "schedule": (str, "How the learning rate goes"),
+        "axes": (str, "Axes of the embedding"),
+        "precision": (str, "Of training"),
+        "device": (str, "auto, cpu, cuda ...", _DEVICES),
+        "seed": (int, "Random seed; 0 if not given.", _SEED),
+    },
+}
+NAMES = {"components": "n_components", "prototypes": "n_prototypes", "seed": "random_state"}
+READING: dict[str, tuple[Any, ...]] = {
+    "label": (str, "Column of labels, for scores only."),
+    "id": (str, "Column of row names."),
+    "labels_from_name": (str, "Regular expression; group 1 of a file's name is its label."),
+    "header": (bool, "Whether a table starts with column names; by default the file tells."),
+    "array": (str, "Array of an .npz file."),
+    "text": (str, "Field of a .jsonl file with the text."),
+    "vocabulary": (int, "Texts: words to keep, the most frequent.", {"min": 1}),
+    "min_words": (int, "Texts: leave out those with fewer known words.", {"min": 0}),
+    "image_size": (tuple[int, int], "Width and height to resize images to."),
+    "mz_range": (tuple[float, float], "imzML: lowest and highest m/z."),
+    "bins": (int, "imzML: number of m/z bins.", {"min": 1}),
+    "skip_bad": (bool, "Leave out rows that can't be read."),
+}
 
 
-def _word(name: str, about: str, panel: str) -> Any:
-    *first, last = CHOICES[name]
-    help = f"{about}: {', '.join(first)} or {last}."
-    words = complete.words(*first, last)
-    return typer.Option(help=help, rich_help_panel=panel, autocompletion=words)
-
-
-def _value(help: str, panel: str, **more: Any) -> Any:
-    return typer.Option(help=help, rich_help_panel=panel, **more)
+def _run(help: str, *flags: str) -> Any:
+    return typer.Option(*flags, help=help, rich_help_panel=RUN)
 
 
 def fit(
@@ -45,100 +86,23 @@ def fit(
             autocompletion=complete.data,
         ),
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", "-o", help="Run folder to write.", rich_help_panel=RUN)
-    ] = Path("run"),
+    out: Annotated[Path, _run("Run folder to write.", "--out", "-o")] = Path("run"),
     config: Annotated[
-        Path | None,
-        _value("Repeat the run of this config.json; other options win over it.", RUN),
+        Path | None, _run("Repeat the run of this config.json; other options win over it.")
     ] = None,
-    resume: Annotated[bool, _value("Go on from the run folder's checkpoint.", RUN)] = False,
+    resume: Annotated[bool, _run("Go on from the run folder's checkpoint.")] = False,
     force: Annotated[
-        bool, _value("Replace a finished run in the folder, once the new one is whole.", RUN)
+        bool, _run("Replace a finished run in the folder, once the new one is whole.")
     ] = False,
     dry_run: Annotated[
-        bool, _value("Say what would be done and how long it would take; write nothing.", RUN)
+        bool, _run("Say what would be done and how long it would take; write nothing.")
     ] = False,
     tensorboard: Annotated[
-        bool, _value("Write events for TensorBoard into the run folder as well.", RUN)
+        bool, _run("Write events for TensorBoard into the run folder as well.")
     ] = False,
-    report: Annotated[bool, _value("Write report.html into the run folder.", RUN)] = True,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="No progress.", rich_help_panel=RUN)
-    ] = False,
-    components: Annotated[int | None, _value("Length of the embedding.", MODEL)] = None,
-    prototypes: Annotated[int | None, _value("Number of prototypes k.", MODEL)] = None,
-    encoder: Annotated[str | None, _word("encoder", "Kind of network", MODEL)] = None,
-    batch_norm: Annotated[str | None, _word("batch_norm", "Where batch norm stands", MODEL)] = None,
-    recipe: Annotated[
-        str | None, _word("recipe", "Where values not given come from", MODEL)
-    ] = None,
-    views: Annotated[str | None, _word("views", "How rows are changed", MODEL)] = None,
-    epsilon: Annotated[str | None, _value('Length of adversarial steps, or "auto".', MODEL)] = None,
-    neighbours: Annotated[
-        str | None, _value('Nearest rows to draw second views from, 0 or "auto".', MODEL)
-    ] = None,
-    contrast: Annotated[
-        str | None, _value("Weight of telling a row's views from others', 0 or \"auto\".", MODEL)
-    ] = None,
-    xi: Annotated[str | None, _value('Length of random steps, or "auto".', MODEL)] = None,
-    sinkhorn_iterations: Annotated[
-        int | None, _value("Rounds of Sinkhorn-Knopp for a target.", MODEL)
-    ] = None,
-    temperature: Annotated[str | None, _value('Of the targets, or "adaptive".', MODEL)] = None,
-    target_entropy: Annotated[
-        str | None, _value('Of the targets, in nats, or "auto".', MODEL)
-    ] = None,
-    warmup: Annotated[
-        str | None, _value('Epochs until the target entropy is reached, or "auto".', TRAINING)
-    ] = None,
-    epochs: Annotated[str | None, _value('Passes over the rows, or "auto".', TRAINING)] = None,
-    batch_size: Annotated[int | None, _value("Rows in a batch.", TRAINING)] = None,
-    learning_rate: Annotated[
-        str | None, _value('Of Adam, at its highest, or "auto".', TRAINING)
-    ] = None,
-    schedule: Annotated[
-        str | None, _word("schedule", "How the learning rate goes", TRAINING)
-    ] = None,
-    axes: Annotated[
-        str | None, _word("axes", "Along which the embedding is given", TRAINING)
-    ] = None,
-    precision: Annotated[str | None, _word("precision", "Of training", TRAINING)] = None,
-    device: Annotated[
-        str | None,
-        _value(
-            "auto, cpu, cuda ...", TRAINING, autocompletion=complete.words("auto", "cpu", "cuda")
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None, _value("Random seed; 0 if not given.", TRAINING, min=0, max=2**32 - 1)
-    ] = None,
-    label: Annotated[str | None, _value("Column of labels, for scores only.", FILES)] = None,
-    id: Annotated[str | None, _value("Column of row names.", FILES)] = None,
-    labels_from_name: Annotated[
-        str | None,
-        _value("Regular expression; group 1 of a file's name is its label.", FILES),
-    ] = None,
-    header: Annotated[
-        bool | None,
-        _value("Whether a table starts with column names; told from the file if not given.", FILES),
-    ] = None,
-    array: Annotated[str | None, _value("Array of an .npz file.", FILES)] = None,
-    text: Annotated[str | None, _value("Field of a .jsonl file with the text.", FILES)] = None,
-    vocabulary: Annotated[
-        int | None, _value("Texts: words to keep, the most frequent.", FILES, min=1)
-    ] = None,
-    min_words: Annotated[
-        int | None, _value("Texts: leave out those with fewer known words.", FILES, min=0)
-    ] = None,
-    image_size: Annotated[
-        tuple[int, int] | None, _value("Width and height to resize images to.", FILES)
-    ] = None,
-    mz_range: Annotated[
-        tuple[float, float] | None, _value("imzML: lowest and highest m/z.", FILES)
-    ] = None,
-    bins: Annotated[int | None, _value("imzML: number of m/z bins.", FILES, min=1)] = None,
-    skip_bad: Annotated[bool | None, _value("Leave out rows that can't be read.", FILES)] = None,
+    report: Annotated[bool, _run("Write report.html into the run folder.")] = True,
+    quiet: Annotated[bool, _run("No progress.", "--quiet", "-q")] = False,
+    **more: Any,
 ) -> None:
     """Learn an embedding of DATA, without labels, and write a run folder.
 
@@ -146,44 +110,14 @@ def fit(
 
     Ctrl-C keeps a checkpoint; --resume goes on from it with the same bits.
     """
-    options = given(
-        label=label,
-        id=id,
-        labels_from_name=labels_from_name,
-        header=header,
-        array=array,
-        text=text,
-        vocabulary=vocabulary,
-        min_words=min_words,
-        image_size=image_size,
-        mz_range=mz_range,
-        bins=bins,
-        skip_bad=skip_bad,
-    )
-    parameters = given(
-        n_components=components,
-        n_prototypes=prototypes,
-        encoder=encoder,
-        batch_norm=batch_norm,
-        recipe=recipe,
-        views=views,
-        epsilon=number_or_word(epsilon),
-        neighbours=number_or_word(neighbours),
-        contrast=number_or_word(contrast),
-        xi=number_or_word(xi),
-        sinkhorn_iterations=sinkhorn_iterations,
-        temperature=number_or_word(temperature),
-        target_entropy=number_or_word(target_entropy),
-        warmup=number_or_word(warmup),
-        epochs=number_or_word(epochs),
-        batch_size=batch_size,
-        learning_rate=number_or_word(learning_rate),
-        schedule=schedule,
-        axes=axes,
-        precision=precision,
-        device=device,
-        random_state=seed,
-    )
+    given = {name: value for name, value in more.items() if value is not None}
+    options = {name: value for name, value in given.items() if name in READING}
+    parameters = {
+        NAMES.get(name, name): number_or_word(given[name]) if kind is float else given[name]
+        for panel in PARAMETERS.values()
+        for name, (kind, *_) in panel.items()
+        if name in given
+    }
     from selfview.cli.interrupt import ended_cleanly  # after the cheap checks of the call
 
     if data is None and config is None and not resume:
@@ -221,3 +155,28 @@ def _last_words(out: Path) -> str:
     if (folder / "config.json").is_file():
         return f"interrupted before the first checkpoint. To start again: {again}"
     return "interrupted; nothing was written"
+
+
+def _parameter(name: str, panel: str, kind: Any, help: str, more: Any = None) -> inspect.Parameter:
+    """An option without a default of its own, as typer reads it from a signature."""
+    more = dict(more or {})
+    if name in CHOICES:
+        *first, last = CHOICES[name]
+        help = f"{help}: {', '.join(first)} or {last}."
+        more["autocompletion"] = complete.words(*CHOICES[name])
+    option = typer.Option(help=help, rich_help_panel=panel, **more)
+    kind = Annotated[(str if kind is float else kind) | None, option]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+
+
+_own = inspect.signature(fit)
+fit.__signature__ = _own.replace(  # type: ignore[attr-defined]
+    parameters=[
+        *(p for p in _own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD),
+        *(
+            _parameter(name, panel, *about)
+            for panel, options in (*PARAMETERS.items(), (FILES, READING))
+            for name, about in options.items()
+        ),
+    ]
+)

@@ -1,4 +1,16 @@
-"""What `selfview fit` does once its call is understood."""
+"""What `selfview fit` does once its call is understood.
+
+`plan` checks the parameters, reads the files, and wraps their rows once (`as_rows`); everything
+after it takes these rows. The passes over them:
+
+| pass | where | what for |
+|---|---|---|
+| 1 | `configuration.fingerprint` | the checksum in config.json: have the rows changed? |
+| 2 | `SelfView.fit`, before training | are all entries finite; norms and standard deviations |
+| 3 | `SelfView.fit` | the neighbours of every row, then one pass an epoch |
+| 4 | `SelfView.transform` | the embedding, for the scores and the report |
+| 5 | `SelfView.predict_proba` | the prototypes that the report shows; not with `--no-report` |
+"""
 
 import shlex
 import sys
@@ -22,6 +34,8 @@ from selfview.estimator.forecast import Forecast
 from selfview.evaluation import evaluate
 from selfview.evaluation.split import random_fifth
 from selfview.neighbours import Neighbours
+from selfview.rows.base import Rows
+from selfview.rows.conversion import as_rows
 from selfview.saving.files import locked
 from selfview.training.progress import duration, watched
 from selfview.training.tensorboard import Events
@@ -33,6 +47,7 @@ class Plan:
 
     model: SelfView
     dataset: Dataset
+    rows: Rows  # of the dataset
     config: Config
     out: Path
     resume: bool
@@ -61,7 +76,7 @@ def plan(
 ) -> Plan:
     """Read the data and make the model; an earlier run's configuration fills what isn't given."""
     resume = group.restarted() or resume  # a rank that died is started again with the same words
-    # An interrupted fit was told already that it may replace what is there.
+    # --force was given to the fit that was interrupted, if it was needed.
     going_on = resume and (out / "checkpoint" / FILE).is_file()
     check_replaceable(out, force=force or going_on)
     if config is None and data is None:  # --resume alone: the interrupted run knows the rest
@@ -82,10 +97,11 @@ def plan(
         raise InputError(f"{out} is a file: name a folder with --out")
     dataset = group.by_turns(lambda: read(source, **options))
     command = shlex.join(["selfview", *sys.argv[1:]])
-    here = describe(model, dataset.X, data=source, options=options, command=command)
+    rows = as_rows(dataset.X)
+    here = describe(model, rows, data=source, options=options, command=command)
     if config is not None and group.leads:
         _notes(f"{what}: the result may differ" for what in earlier.differences(here))
-    return Plan(model, dataset, here, out, resume, group)
+    return Plan(model, dataset, rows, here, out, resume, group)
 
 
 def _same_threads(earlier: Config) -> None:
@@ -130,8 +146,8 @@ def _prepare_folder(plan: Plan, tensorboard: bool) -> Events | None:
 def _fit(plan: Plan, events: Events | None) -> None:
     try:
         with warnings.catch_warnings(), watched(events):
-            _told_as_notes()
-            plan.model.fit(plan.dataset.X)
+            _warn_in_notes()
+            plan.model.fit(plan.rows)
     except SelfViewError:
         if plan.group.leads:
             _leave_nothing(plan)
@@ -140,7 +156,7 @@ def _fit(plan: Plan, events: Events | None) -> None:
         events.close()
 
 
-def _told_as_notes() -> None:
+def _warn_in_notes() -> None:
     """Show the library's own warnings as notes, without their place in the source."""
     usual: Any = warnings.showwarning
 
@@ -151,13 +167,13 @@ def _told_as_notes() -> None:
             usual(message, category, *rest)
 
     warnings.simplefilter("default", SelfViewWarning)
-    warnings.simplefilter("ignore", CollapseWarning)  # the verdict is told at the end
+    warnings.simplefilter("ignore", CollapseWarning)  # the verdict is printed at the end
     warnings.showwarning = show  # type: ignore[assignment]  # until the context ends
 
 
 def _write(plan: Plan, report: bool) -> None:
     model, dataset = plan.model, plan.dataset
-    Z = model.transform(dataset.X)
+    Z = model.transform(plan.rows)
     scores = _scores(dataset, Z)
     save_run(plan.out, model, dataset, config=plan.config, scores=scores, events=plan.events)
     _forget(plan.checkpoint)
@@ -166,7 +182,7 @@ def _write(plan: Plan, report: bool) -> None:
     for name, value in scores.items():
         typer.echo(f"{name} {value:.4g}")
     if report:
-        typer.echo(try_report(plan.out, model, dataset, Z))
+        typer.echo(try_report(plan.out, model, dataset, plan.rows, Z))
     typer.echo(f"{model.health_['verdict']}; the run is in {plan.out}")
 
 
@@ -181,7 +197,7 @@ def _scores(dataset: Dataset, Z: Any) -> dict[str, float]:
         split = random_fifth(len(dataset)) if split is None else split
     try:
         with warnings.catch_warnings():
-            _told_as_notes()
+            _warn_in_notes()
             return evaluate(Z, dataset.y, split=split, measures=measures)
     except SelfViewError as error:  # labels that can't be scored must not cost the model
         _notes([f"there are no scores: {error}"])
@@ -208,7 +224,7 @@ def _forget(folder: Path) -> None:
 def show(plan: Plan) -> None:
     """Say what the fit would do."""
     plan.model.set_params(checkpoint=None)  # nothing is written
-    found = plan.model.forecast(plan.dataset.X)
+    found = plan.model.forecast(plan.rows)
     for name, words in _lines(plan, found).items():
         typer.echo(f"{name:<9} {words}")
 
@@ -224,7 +240,8 @@ def _lines(plan: Plan, found: Forecast) -> dict[str, str]:
     return {
         "data": f"{plan.config.data}",
         "rows": f"{found.rows:,}{labels}",
-        "features": shape + ", of unlike units: each counts by its spread" * found.unlike,
+        "features": shape
+        + ", of different scale: each divided by its standard deviation" * found.unlike,
         "encoder": f"{found.encoder}, {found.parameters / 1e6:.2f} M parameters with the head",
         "epsilon": f"{found.epsilon:.4g}",
         "steps": f"{found.steps:,} ({found.epochs:,} epochs of {each:,})",

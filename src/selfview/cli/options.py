@@ -1,19 +1,37 @@
-"""What several commands share: which options were given, and how embeddings are written."""
+"""What several commands share: options, which of them were given, how embeddings are written."""
 
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Annotated, Any, BinaryIO, Literal, get_args
 
 import typer
 
+from selfview.cli import complete
 from selfview.errors import InputError, MissingDependencyError
+
+Run = Annotated[
+    Path,
+    typer.Argument(
+        help="Run folder of `selfview fit`, or of `SelfView.save`.", autocompletion=complete.paths
+    ),
+]
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="A dataset's name or a path; see `selfview data`.", autocompletion=complete.data
+    ),
+]
+Id = Annotated[str | None, typer.Option(help="Column of row names, not a feature.")]
+LabelsFromName = Annotated[
+    str | None, typer.Option(help="Regular expression; group 1 of a file's name is its label.")
+]
+Array = Annotated[str | None, typer.Option(help="Array of an .npz file.")]
+SkipBad = Annotated[bool, typer.Option(help="Leave out rows that can't be read.")]
+Target = Annotated[str, typer.Option(help="What labels are: classes, continuous, or auto.")]
+Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
 
 OUTPUTS = (".npy", ".csv", ".parquet")
 TargetKind = Literal["auto", "classes", "continuous"]
-TARGETS: dict[str, TargetKind] = {
-    "auto": "auto",
-    "classes": "classes",
-    "continuous": "continuous",
-}
+TARGETS: tuple[TargetKind, ...] = get_args(TargetKind)
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -35,10 +53,10 @@ def number_or_word(value: str | None) -> str | int | float | None:
 
 def known_target(word: str) -> TargetKind:
     """`word` if it says what labels are."""
-    if word not in TARGETS:
-        known = ", ".join(TARGETS)
-        raise typer.BadParameter(f"one of {known}, not {word}", param_hint="--target")
-    return TARGETS[word]
+    for target in TARGETS:
+        if word == target:
+            return target
+    raise typer.BadParameter(f"one of {', '.join(TARGETS)}, not {word}", param_hint="--target")
 
 
 def check_output(path: Path) -> Path:
@@ -72,12 +90,16 @@ def _write_npy(file: BinaryIO, Z: Any, ids: Any) -> None:  # noqa: ARG001
 
 
 def _write_csv(file: BinaryIO, Z: Any, ids: Any) -> None:
-    header = _names(Z) if ids is None else ["id", *_names(Z)]
-    file.write((",".join(header) + "\n").encode())
+    import csv
+    import io
+
+    text = io.TextIOWrapper(file, encoding="utf-8", newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_names(Z) if ids is None else ["id", *_names(Z)])
     for i, row in enumerate(Z):
         cells = [format(value, ".9g") for value in row]
-        line = ",".join(cells if ids is None else [_quoted(ids[i]), *cells])
-        file.write((line + "\n").encode())
+        writer.writerow(cells if ids is None else [ids[i], *cells])
+    text.detach()  # flushes, and leaves the file open
 
 
 def _write_parquet(file: BinaryIO, Z: Any, ids: Any) -> None:
@@ -90,8 +112,3 @@ def _write_parquet(file: BinaryIO, Z: Any, ids: Any) -> None:
         ) from error
     columns = {} if ids is None else {"id": [str(i) for i in ids]}
     pq.write_table(pa.table(columns | dict(zip(_names(Z), Z.T, strict=True))), file)
-
-
-def _quoted(value: Any) -> str:
-    text = str(value)
-    return '"' + text.replace('"', '""') + '"' if any(c in text for c in ',"\n\r') else text

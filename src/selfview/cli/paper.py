@@ -1,7 +1,9 @@
 """`selfview paper list | run | show`: the paper's tables and figures."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,7 +15,9 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-What = Annotated[str, typer.Argument(help="table1 ... table6, fig2 ... fig7, 'all', or several.")]
+What = Annotated[
+    str, typer.Argument(help="table1 ... table6, fig2 ... fig7, curve, 'all', or several.")
+]
 BudgetName = Annotated[str, typer.Option("--budget", help="smoke, laptop, converged or paper.")]
 Datasets = Annotated[str | None, typer.Option(help="Only these, with commas: fsdd,reuters.")]
 Methods = Annotated[str | None, typer.Option(help="Only these, with commas: pca,ae,selfview.")]
@@ -49,7 +53,9 @@ def list_(
     shelf = read_shelf(_folder(out, budget))
     for problem in shelf.problems:
         typer.echo(f"selfview: {problem}", err=True)
-    typer.echo(overview(_checked(names_of, what), choice, shelf))
+    with _usage_errors():
+        names = names_of(what)
+    typer.echo(overview(names, choice, shelf))
 
 
 @app.command("run")
@@ -76,11 +82,11 @@ def run(
     from selfview.paper.plan import shard as part_of
     from selfview.training.progress import duration
 
-    number, count = _checked(parse_shard, shard)
     choice = _choice(budget, datasets, methods, seeds)
-    names = _checked(names_of, what)
     folder = _folder(out, budget)
-    every = _checked(jobs_of, names, choice)
+    with _usage_errors():
+        number, count = parse_shard(shard)
+        every = jobs_of(names_of(what), choice)
     if not every:
         raise typer.BadParameter("no run of WHAT is on these datasets and of these methods")
     jobs = part_of(every, number, count)
@@ -142,7 +148,8 @@ def show(
         raise typer.BadParameter(
             f"{unknown[0]!r} is not of {', '.join(known)}", param_hint="--format"
         )
-    names = _checked(names_of, what)
+    with _usage_errors():
+        names = names_of(what)
     folder = _folder(out, budget)
     page = render(names, choice, folder, kinds, whole="all" in what.split(","))
     for problem in page.problems:
@@ -158,10 +165,10 @@ def _choice(budget: str, datasets: str | None, methods: str | None, seeds: str |
     from selfview.paper.budgets import budget_of
     from selfview.paper.plan import Choice, parse_seeds
 
-    choice = Choice(
-        _checked(budget_of, budget), _names(datasets), _names(methods), _checked(parse_seeds, seeds)
-    )
-    _checked(choice.check)
+    with _usage_errors():
+        known, numbers = budget_of(budget), parse_seeds(seeds)
+        choice = Choice(known, _names(datasets), _names(methods), numbers)
+        choice.check()
     return choice
 
 
@@ -175,11 +182,12 @@ def _folder(out: Path | None, budget: str) -> Path:
     return out or home_of(budget)
 
 
-def _checked(function: Any, *arguments: Any) -> Any:
-    """The function's answer; an input error is a wrong call, with exit code 2."""
+@contextmanager
+def _usage_errors() -> Iterator[None]:
+    """An input error within it is a wrong call, with exit code 2."""
     from selfview.errors import InputError
 
     try:
-        return function(*arguments)
+        yield
     except InputError as error:
         raise typer.BadParameter(str(error)) from error

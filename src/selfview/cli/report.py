@@ -5,21 +5,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from selfview.cli.options import given
+from selfview.cli.options import Array, Id, LabelsFromName, Run, SkipBad, given
 
 if TYPE_CHECKING:
     from selfview.data import Dataset
     from selfview.method import SelfView
     from selfview.report.facts import Records
+    from selfview.rows.base import Rows
 
 FILE = "report.html"
 _ROW_OPTIONS = ("array", "label", "id", "labels_from_name", "skip_bad")
 
 
 def report(
-    run: Annotated[
-        Path, typer.Argument(help="Run folder of `selfview fit`, or of `SelfView.save`.")
-    ],
+    run: Run,
     data: Annotated[
         str | None,
         typer.Argument(help="Rows to show; those of the fit by default."),
@@ -34,12 +33,10 @@ def report(
         int | None, typer.Option(min=1, help="Clusters of k-means; as many as labels, or 8.")
     ] = None,
     label: Annotated[str | None, typer.Option(help="Column of labels.")] = None,
-    id: Annotated[str | None, typer.Option(help="Column of row names.")] = None,
-    labels_from_name: Annotated[
-        str | None, typer.Option(help="Regular expression; group 1 of a file's name is its label.")
-    ] = None,
-    array: Annotated[str | None, typer.Option(help="Array of an .npz file.")] = None,
-    skip_bad: Annotated[bool, typer.Option(help="Leave out rows that can't be read.")] = False,
+    id: Id = None,
+    labels_from_name: LabelsFromName = None,
+    array: Array = None,
+    skip_bad: SkipBad = False,
 ) -> None:
     """Write the report of RUN: one HTML file that works without a network.
 
@@ -50,6 +47,7 @@ def report(
     from selfview.errors import InputError
     from selfview.report.facts import mapping
     from selfview.report.plane import LAYOUTS
+    from selfview.rows.conversion import as_rows
 
     if layout not in LAYOUTS:
         raise InputError(f"--layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
@@ -61,13 +59,8 @@ def report(
             f"{run} doesn't say which rows it was fitted on, as it was saved from Python: give "
             f"them as `selfview report {run} DATA`"
         )
-    options = given(
-        label=label,
-        id=id,
-        labels_from_name=labels_from_name,
-        array=array,
-        skip_bad=skip_bad or None,
-    )
+    named = {"label": label, "id": id, "labels_from_name": labels_from_name, "array": array}
+    options = given(**named, skip_bad=skip_bad or None)
     if data is None:
         fitted = mapping(config.get("options"))
         options = {key: fitted[key] for key in _ROW_OPTIONS if key in fitted} | options
@@ -77,8 +70,10 @@ def report(
     except InputError as error:
         hint = f"; give the rows as `selfview report {run} DATA`" if data is None else ""
         raise InputError(f"{error}{hint}") from error
-    Z = model.transform(dataset.X)
-    path = write_report(run, model, dataset, Z, out=out, **given(layout=layout, clusters=clusters))
+    rows = as_rows(dataset.X)
+    Z = model.transform(rows)
+    more = given(layout=layout, clusters=clusters)
+    path = write_report(run, model, dataset, rows, Z, out=out, **more)
     typer.echo(f"report of {len(dataset):,} rows: {path}")
 
 
@@ -111,6 +106,7 @@ def write_report(
     folder: Path,
     model: "SelfView",
     dataset: "Dataset",
+    rows: "Rows",
     Z: Any,
     *,
     out: Path | None = None,
@@ -120,14 +116,15 @@ def write_report(
     import numpy as np
 
     from selfview.report.run import report_of
+    from selfview.rows.in_memory import RowRange
     from selfview.saving.files import write_bytes
 
     # In blocks: all assignments of a million rows would take as much memory as the rows.
     step = 8192
     prototypes = np.concatenate(
         [
-            model.predict_proba(dataset.X[start : start + step]).argmax(axis=1)
-            for start in range(0, len(dataset), step)
+            model.predict_proba(RowRange(rows, start, min(start + step, rows.n))).argmax(axis=1)
+            for start in range(0, rows.n, step)
         ]
     )
     path = out or folder / FILE
@@ -138,12 +135,12 @@ def write_report(
     return path
 
 
-def try_report(folder: Path, model: "SelfView", dataset: "Dataset", Z: Any) -> str:
+def try_report(folder: Path, model: "SelfView", dataset: "Dataset", rows: "Rows", Z: Any) -> str:
     """A line that says where the report is, or why there is none: a fit doesn't fail for it."""
     from selfview.errors import SelfViewError
 
     try:
-        return f"report: {write_report(folder, model, dataset, Z)}"
+        return f"report: {write_report(folder, model, dataset, rows, Z)}"
     except SelfViewError as error:
         return f"no report was written: {error}"
     except Exception as error:  # the run is complete by now, and hours of it must not look failed

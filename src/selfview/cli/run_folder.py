@@ -53,16 +53,8 @@ def save_run(
 ) -> None:
     """Write all files of a run, in place of those of an earlier one.
 
-    Parameters
-    ----------
-    folder : Path
-        The run folder, which the caller holds the lock of.
-    model, dataset, config
-        What was fitted, to what, and how.
-    scores : mapping
-        For metrics.json, as is what `further` names.
-    events : Path, optional
-        Folder of TensorBoard's event files, which moves into the run.
+    The caller holds the folder's lock. `scores` and what `further` names go to metrics.json;
+    `events` is the folder of TensorBoard's event files, which moves into the run.
     """
     put_in_place(folder)
     new = folder / NEW

@@ -20,15 +20,7 @@ PIECE = 1 << 16  # rows that are embedded before they are written
 def embed_together(model: SelfView, X: Any, path: Path, group: Group) -> None:
     """Write the embedding of `X` to the .npy file `path`, which all processes must reach.
 
-    Parameters
-    ----------
-    model : SelfView
-        Fitted, and the same in all processes.
-    X : rows as in `fit`
-        All rows, in every process.
-    path : Path
-        Appears only when the embedding is whole.
-    group : Group
+    Every process has the same fitted model and all rows. The file appears only when it is whole.
     """
     part = path.with_name(f".{path.name}.part")
     try:

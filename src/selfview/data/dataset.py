@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -101,6 +101,24 @@ class Dataset:
         if self.y is None or looks_continuous(self.y):
             return 0
         return len(self.classes) or len({*self.y[~missing(self.y)].tolist()})
+
+    @property
+    def split(self) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
+        """Row indices of the official train and test parts, where there are such."""
+        return None if self.train is None or self.test is None else (self.train, self.test)
+
+    def take(self, rows: NDArray[Any]) -> Dataset:
+        """The dataset of some of its rows, in the order given."""
+        train, test = (
+            None if part is None else np.flatnonzero(np.isin(rows, part))
+            for part in (self.train, self.test)
+        )
+        beside = {name: getattr(self, name) for name in ("y", "coordinates", "ids", "snippets")}
+        changes: dict[str, Any] = {
+            name: v if v is None else np.asarray(v)[rows] for name, v in beside.items()
+        }
+        further = {name: np.asarray(values)[rows] for name, values in self.further.items()}
+        return replace(self, X=self.X[rows], train=train, test=test, further=further, **changes)
 
     def __repr__(self) -> str:
         labels = f", {self.n_classes} classes" if self.n_classes else ""

@@ -4,6 +4,7 @@ Colours are Paul Tol's, told apart by colour-blind readers; in grey, markers, li
 numbers beside the points do it.
 """
 
+import io
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from selfview.errors import MissingDependencyError
 from selfview.paper.datasets import KNOWN
 from selfview.paper.metrics import METRICS
 from selfview.paper.plan import Choice
+from selfview.paper.printed import PRINTED
 from selfview.paper.records import Arrays, Shelf, read_arrays
 from selfview.paper.results import Table, tabulate
 
@@ -38,6 +40,17 @@ def new_figure(width: float, height: float) -> Figure:
             "figures need matplotlib: pip install 'selfview[plots]'"
         ) from error
     return Drawn(figsize=(width, height), dpi=130, layout="constrained")
+
+
+def picture(figure: Any, kind: str) -> bytes:
+    """A figure's file; the same bytes for the same records."""
+    import matplotlib as mpl
+
+    buffer = io.BytesIO()
+    metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
+    with mpl.rc_context({"svg.hashsalt": "selfview"}):
+        figure.savefig(buffer, format=kind, metadata=metadata)
+    return buffer.getvalue()
 
 
 def draw(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
@@ -146,13 +159,13 @@ def _by_digit_and_speaker(name: str, choice: Choice, shelf: Shelf) -> Figure | N
             continue
         points, (codes, classes) = arrays["points"], _labels(arrays)
         if "further.speaker" not in arrays:
-            _scatter(axes[0, column], points, codes, classes, f"{titles}: by {kind}")
+            scatter(axes[0, column], points, codes, classes, f"{titles}: by {kind}")
             _absent(axes[1, column], f"{titles}: no speakers")
             continue
         names, speakers = np.unique(arrays["further.speaker"], return_inverse=True)
         # A digit of a speaker is a group of its own, and gets its number.
-        _scatter(axes[0, column], points, codes, classes, f"{titles}: by {kind}", speakers)
-        _scatter(axes[1, column], points, speakers, names, f"{titles}: by speaker", codes)
+        scatter(axes[0, column], points, codes, classes, f"{titles}: by {kind}", speakers)
+        scatter(axes[1, column], points, speakers, names, f"{titles}: by speaker", codes)
     for row in axes:
         _legend(row[0])
     return figure
@@ -171,7 +184,7 @@ def _by_temperature(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
         if arrays is None:
             _absent(place, titles)
         else:
-            _scatter(place, arrays["points"], *_labels(arrays), titles)
+            scatter(place, arrays["points"], *_labels(arrays), titles)
     for place in axes.flat[len(drawn) :]:
         place.set_axis_off()
     handles: tuple[Any, Any] = next(
@@ -189,9 +202,7 @@ def _labels(arrays: Arrays) -> tuple[Any, Any]:
     return codes, classes
 
 
-def _scatter(
-    axes: Any, points: Any, codes: Any, names: Any, title: str, within: Any = None
-) -> None:
+def scatter(axes: Any, points: Any, codes: Any, names: Any, title: str, within: Any = None) -> None:
     """Points by class: a colour and a marker each, and its number in the middle of its points.
 
     With `within`, other classes, in the middle of its points of each of these.
@@ -297,6 +308,32 @@ def _sweep_line(axes: Any, table: Table, j: int, name: str) -> None:
     axes.errorbar(x, y, yerr=spread if spread.any() else None, capsize=3, label=title, **style)
 
 
+def _curve(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
+    """The linear probe over the epochs: a panel a dataset, with the paper's number as a line."""
+    table = tabulate(name, choice, shelf)
+    known = [j for j in range(len(table.columns)) if any(c.mean for c in table.column(j))]
+    if not known:
+        return None
+    figure = new_figure(5.2 * len(known), 4.0)
+    for number, j in enumerate(known):
+        column, axes = table.columns[j], figure.add_subplot(1, len(known), number + 1)
+        points: dict[str, list[tuple[int, float]]] = {}
+        for row, cell in zip(table.rows, table.column(j), strict=True):
+            epochs = choice.fits(table.piece, row, column.dataset)[0][0].epochs
+            if cell.mean is not None and epochs is not None:
+                points.setdefault(row.title.partition(",")[0], []).append((epochs, cell.mean))
+        for i, (title, line) in enumerate(points.items()):
+            style = {"color": COLOURS[i], "linestyle": LINES[i]}
+            axes.plot(*zip(*line, strict=True), marker=MARKERS[i], label=title, **style)
+            printed = PRINTED["table2"].get((title, column.printed or "", column.metric))
+            if printed is not None:
+                label = f"{title}, in the paper after 5,000"
+                axes.axhline(printed.mean, alpha=0.5, linewidth=0.8, label=label, **style)
+        axes.set(xlabel="epochs", ylabel="linear probe, %", title=KNOWN[column.dataset].title)
+        axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
 FIGURES: dict[str, Callable[[str, Choice, Shelf], Figure | None]] = {
     "fig2": _prediction,
     "fig3": _entropies,
@@ -304,4 +341,5 @@ FIGURES: dict[str, Callable[[str, Choice, Shelf], Figure | None]] = {
     "fig5": _sweep,
     "fig6": _sweep,
     "fig7": _by_temperature,
+    "curve": _curve,
 }

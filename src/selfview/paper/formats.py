@@ -74,22 +74,30 @@ def signed(text: str, place: int | None) -> str:
     return text + PLACES.get(place or 0, "")
 
 
-def text(table: Table) -> str:
-    """Aligned columns."""
-    lines = lines_of(table, signed)
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Cells in columns, the first to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     padded = (
         [cell.rjust(width) if j else cell.ljust(width) for j, (cell, width) in enumerate(pairs)]
         for pairs in (zip(line, widths, strict=True) for line in lines)
     )
-    return "".join("  ".join(cells).rstrip() + "\n" for cells in padded)
+    return "\n".join("  ".join(cells).rstrip() for cells in padded)
+
+
+def pipes(lines: Sequence[Sequence[str]]) -> str:
+    """Cells as a Markdown table."""
+    rule = ["---", *("---:" for _ in lines[0][1:])]
+    return "".join(f"| {' | '.join(line)} |\n" for line in (lines[0], rule, *lines[1:]))
+
+
+def text(table: Table) -> str:
+    """Aligned columns."""
+    return aligned(lines_of(table, signed)) + "\n"
 
 
 def markdown(table: Table) -> str:
     """A Markdown table."""
-    heads, *rows = lines_of(table, lambda t, p: f"**{t}**{PLACES[p]}" if p else t, "{} \\| {}")
-    rule = ["---", *("---:" for _ in table.columns)]
-    return "".join(f"| {' | '.join(line)} |\n" for line in (heads, rule, *rows))
+    return pipes(lines_of(table, lambda t, p: f"**{t}**{PLACES[p]}" if p else t, "{} \\| {}"))
 
 
 def latex(table: Table) -> str:

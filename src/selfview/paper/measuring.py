@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
+from selfview.data import Dataset
 from selfview.errors import InputError
 from selfview.evaluation import evaluate
 from selfview.evaluation.neighbourhood import subsample, tsne_layout
 from selfview.paper.metrics import ARRAY_MEASURES, VERSIONS
 from selfview.paper.provenance import commit
-from selfview.paper.records import Arrays, Shelf, plain, write_arrays
-from selfview.paper.samples import Sample
+from selfview.paper.records import Arrays, Shelf, one_line, plain, write_arrays
 from selfview.paper.training import EMBEDDING, LOGITS
 
 LAYOUT_ROWS = 3_000  # points of a picture
@@ -34,26 +34,31 @@ class Subject:
 
     folder: Path  # of the fit
     about: Mapping[str, Any]  # what training left
-    sample: Sample
+    sample: Dataset
     method: str
     seed: int
+
+    @property
+    def target(self) -> Any:
+        """Labels, or colours from 0 to 1."""
+        return np.asarray(self.sample.y)
 
     @property
     def embedding(self) -> Any:
         """The embedding; raw features are the rows themselves."""
         if self.method != "raw":
             return np.load(self.folder / EMBEDDING)
-        X = self.sample.X
+        X: Any = self.sample.X
         return X.reshape(len(X), -1) if X.ndim > 2 else X
 
 
 def _evaluated(name: str) -> Callable[[Subject], dict[str, Any]]:
     def take(subject: Subject) -> dict[str, Any]:
-        sample = subject.sample
-        kind: Any = "continuous" if sample.y.ndim == 2 else "classes"
+        sample, y = subject.sample, subject.target
+        kind: Any = "continuous" if y.ndim == 2 else "classes"
         return evaluate(
             subject.embedding,
-            sample.y,
+            y,
             split=sample.split,
             measures=[name],
             random_state=subject.seed,
@@ -73,8 +78,8 @@ def _cost(subject: Subject) -> dict[str, Any]:
 
 def _layout(subject: Subject) -> Arrays:
     """A t-SNE of the embedding, with the labels of its points."""
-    sample = subject.sample
-    rows = np.sort(subsample(len(sample.y), LAYOUT_ROWS, 0))
+    sample, y = subject.sample, subject.target
+    rows = np.sort(subsample(len(y), LAYOUT_ROWS, 0))
     Z = subject.embedding[rows]
     dense = np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=np.float64)
     # In an order without a meaning: equal points fall where their number says.
@@ -86,8 +91,8 @@ def _layout(subject: Subject) -> Arrays:
         for name, column in sample.further.items()
         if np.asarray(column).ndim == 1
     }
-    classes = np.array(sample.classes or [str(c) for c in np.unique(sample.y)])
-    return {"points": points, "labels": np.asarray(sample.y)[rows], "classes": classes, **columns}
+    classes = np.array(sample.classes or [str(c) for c in np.unique(y)])
+    return {"points": points, "labels": y[rows], "classes": classes, **columns}
 
 
 def _transport(subject: Subject) -> Arrays:
@@ -102,8 +107,8 @@ def _transport(subject: Subject) -> Arrays:
     logits = torch.from_numpy(np.load(path)).double()
     p = torch.softmax(logits, dim=1)
     entropies = [entropy(sinkhorn(logits, t, ITERATIONS)).item() for t in TEMPERATURES]
-    spread = torch.special.entr(p).sum(1)
-    row = int(spread.argsort()[len(spread) // 2])  # a prediction of median entropy
+    order = torch.special.entr(p).sum(1).argsort()
+    row = int(order[len(order) // 2])  # a prediction of median entropy
     targets = [sinkhorn(logits, t, ITERATIONS)[row].numpy() for t in SHOWN]
     return {
         "temperatures": np.array(TEMPERATURES),
@@ -133,18 +138,10 @@ def take(name: str, subject: Subject, shelf: Shelf, key: str) -> dict[str, Any]:
         try:
             found = MEASURES[name](subject)
         except Exception as error:  # a failed measure must not lose the training
-            return {**score, "values": {}, "error": told(error)}
+            return {**score, "values": {}, "error": one_line(error)}
     if name in ARRAY_MEASURES:
         write_arrays(shelf.array_path(key, name), found)
         found = {}
     notes = list(dict.fromkeys(" ".join(str(w.message).split()) for w in caught))
     score |= {"values": plain(found), "seconds": round(time.monotonic() - start, 3)}
     return score | ({"notes": notes} if notes else {})
-
-
-def told(error: Exception) -> str:
-    """An error in one line."""
-    from selfview.errors import SelfViewError
-
-    text = " ".join(str(error).split())
-    return text if isinstance(error, SelfViewError) else f"{type(error).__name__}: {text}"

@@ -53,6 +53,14 @@ class UMAP:
             return model.fit_transform(rows)
 
 
+def n_parameters(model: Any) -> int | None:
+    """How many numbers a fitted method learned; None where its rows themselves are the model."""
+    if (network := getattr(model, "network_", None)) is not None:
+        return sum(int(p.numel()) for p in network.parameters())
+    count: int | None = getattr(model, "n_parameters_", None)
+    return count
+
+
 def _autoencoder(title: str, class_name: str, share: float) -> Method:
     # The paper trains every autoencoder both ways and reports the better one.
     both = {"batch norm": {"batch_norm": True}, "no batch norm": {"batch_norm": False}}

@@ -1,4 +1,4 @@
-"""The columns of the paper's tables: which number of which measure, and how it is written."""
+"""The columns of tables: which number of which measure, and how it is written."""
 
 from dataclasses import dataclass
 
@@ -28,6 +28,11 @@ METRICS = {
         Metric("nmi", "clustering", "kmeans_nmi", "NMI %", 100),
         Metric("ari", "clustering", "kmeans_ari", "ARI %", 100),
         Metric("rss", "regression", "regression_rss", "RSS", more_is_better=False),
+        # Not in the paper's tables, but in comparisons.
+        Metric("r2", "regression", "regression_r2", "R2", 1, 3),
+        Metric("knn", "knn", "knn_accuracy", "k-NN %", 100),
+        Metric("silhouette", "silhouette", "silhouette", "silhouette", 1, 3),
+        Metric("rank", "rank", "effective_rank", "effective rank"),
     )
 }
 

@@ -88,13 +88,15 @@ def exceptions(choice: Choice) -> list[str]:
         part = "" if budget.sweep_share == 1 else f" and {budget.sweep_share:.2g} of the epochs"
         lines.append(f"Figures 5 and 6 have one seed{part}.")
     if len(budget.ablations) < len(budget.efforts):
-        lines.append(f"Tables 5 and 6, figures 5 and 6 are of {titles(budget.ablations)} only.")
+        lines.append(
+            f"Tables 5 and 6, figures 5 and 6 and the curve are of {titles(budget.ablations)} only."
+        )
     return lines
 
 
 def label(piece: str) -> str:
     """The name of a table or figure as in the paper."""
-    return piece.replace("table", "Table ").replace("fig", "Figure ")
+    return piece.replace("table", "table ").replace("fig", "figure ").capitalize()
 
 
 def _cells(choice: Choice, jobs: Sequence[Job], name: str) -> list[str]:

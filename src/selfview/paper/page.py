@@ -1,6 +1,5 @@
 """The last stage: tables and figures rendered from records, and the page of all of them."""
 
-import io
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -82,22 +81,11 @@ def render(
         pictures = [] if piece.is_table else [kind for kind in kinds if kind in PICTURES]
         figure = figures.draw(name, choice, shelf) if pictures else None
         for kind in pictures:
-            content = None if figure is None else picture(figure, kind)
+            content = None if figure is None else figures.picture(figure, kind)
             page.files[f"figures/{name}.{kind}"] = content
     if whole:
         page.files[PAGE] = document(names, choice, shelf, tables, page).encode()
     return page
-
-
-def picture(figure: Any, kind: str) -> bytes:
-    """A figure's file; the same bytes for the same records."""
-    import matplotlib as mpl
-
-    buffer = io.BytesIO()
-    metadata = {"Date": None, "Creator": None} if kind == "svg" else {"Software": None}
-    with mpl.rc_context({"svg.hashsalt": "selfview"}):
-        figure.savefig(buffer, format=kind, metadata=metadata)
-    return buffer.getvalue()
 
 
 def gaps(name: str, choice: Choice, shelf: Shelf) -> list[str]:

@@ -130,7 +130,7 @@ class Choice:
                 about.epsilon if number is None else about.sweep[min(number, last)]
             )
         if method.learned and variant.method != "selfview" and budget.baselines != "selfview":
-            settings["recipe"] = budget.baselines
+            settings.setdefault("recipe", budget.baselines)
         if about.images and variant.method in AUTOENCODERS:
             settings["encoder"] = "cnn"  # the paper's, as its own recipe takes
         if method.sampled and (sample := budget.sample_rows(dataset, about.rows)) is not None:
@@ -140,7 +140,8 @@ class Choice:
         if method.learned and piece.name != "table1":
             # As many steps on fewer rows.
             fewer = budget.fewer_rows.get((dataset, variant.method), rows)
-            epochs = round(budget.epochs(dataset, variant.method, piece.name) * rows / fewer)
+            every = budget.epochs(dataset, variant.method, piece.name) * variant.share
+            epochs = max(1, round(every * rows / fewer))
             rows = fewer
         return Fit(
             dataset,

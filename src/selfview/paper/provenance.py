@@ -68,20 +68,19 @@ def machine() -> dict[str, Any]:
     """Processor, cores, the threads torch may use, and what the processor computes with."""
     import torch
 
-    lines: list[str] = []
+    known: dict[str, str] = {}
     with contextlib.suppress(OSError):  # not Linux
         lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    model = next((line for line in lines if line.startswith("model name")), "")
-    flags = set(next((line for line in lines if line.startswith("flags")), "").split())
+        known = {line.partition(":")[0].strip(): line.partition(":")[2] for line in lines}
+    flags = known.get("flags", "").split()
     cuda = torch.cuda.get_device_name() if torch.cuda.is_available() else None
     return {
-        "cpu": model.partition(":")[2].strip() or platform.processor() or platform.machine(),
+        "cpu": known.get("model name", "").strip() or platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "flags": [flag for flag in FLAGS if flag in flags],
         "cuda": cuda,
-        "load": os.getloadavg()[0]
-        if hasattr(os, "getloadavg")
-        else None,  # a busy machine times badly
+        # A busy machine times badly.
+        "load": os.getloadavg()[0] if hasattr(os, "getloadavg") else None,
         "system": f"{platform.system()} {platform.machine()}",
     }

@@ -23,6 +23,7 @@ import numpy as np
 from filelock import lock_descriptor
 from numpy.typing import NDArray
 
+from selfview.errors import SelfViewError
 from selfview.paper.grid import Fit
 from selfview.paper.methods import METHODS
 from selfview.saving.files import unwritable, write_bytes
@@ -173,6 +174,12 @@ def opened(path: Path) -> Iterator[int]:
             os.close(handle)  # and with it the lock
     except OSError as error:
         raise unwritable(path, error) from error
+
+
+def one_line(error: Exception) -> str:
+    """An error in one line."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, SelfViewError) else f"{type(error).__name__}: {text}"
 
 
 def plain(value: Any) -> Any:

@@ -7,12 +7,22 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from selfview.data import Dataset
 from selfview.errors import SelfViewError
 from selfview.paper import measuring, training
 from selfview.paper.plan import Job, missing
 from selfview.paper.provenance import provenance
-from selfview.paper.records import RECORDS, Record, Shelf, append, opened, plain, read_shelf
-from selfview.paper.samples import Sample, load_sample
+from selfview.paper.records import (
+    RECORDS,
+    Record,
+    Shelf,
+    append,
+    one_line,
+    opened,
+    plain,
+    read_shelf,
+)
+from selfview.paper.samples import describe, load_sample
 
 Say = Callable[[str], None]
 
@@ -89,7 +99,7 @@ class _Bench:
     say: Say
     verbose: int
 
-    def do(self, job: Job, sample: Sample) -> bool:
+    def do(self, job: Job, sample: Dataset) -> bool:
         """Train if need be, measure, and record; whether all went well."""
         folder = self.work / job.fit.key
         with training.claimed(folder):
@@ -105,7 +115,8 @@ class _Bench:
                 return False
             subject = measuring.Subject(folder, about, sample, job.fit.method, job.fit.seed)
             scores = _measured(subject, wanted, shelf, job.fit.key, known)
-            append(self.out, _record(job, about, scores, self.budget, known))
+            kept = {name: about[name] for name in training.KEPT}
+            append(self.out, Record(**self._identity(job, known), scores=scores, **kept))
             errors = {name: score["error"] for name, score in scores.items() if score.get("error")}
             for name, reason in errors.items():
                 self.say(f"  {name} failed: {reason}")
@@ -114,7 +125,7 @@ class _Bench:
             return not errors
 
     def _trained(
-        self, job: Job, sample: Sample, known: Record | None, folder: Path
+        self, job: Job, sample: Dataset, known: Record | None, folder: Path
     ) -> dict[str, Any] | None:
         """What training left, now or before; None if it failed, and a record that says why."""
         start = time.monotonic()
@@ -127,20 +138,17 @@ class _Bench:
         try:
             return training.train(folder, job.fit, sample, self.verbose)
         except Exception as error:  # a grid outlives any method's failure
-            reason = measuring.told(error)
+            reason = one_line(error)
         self.say(f"  failed: {reason}")
         if not holds:  # else what was measured before still does
-            failure = Record(
-                key=job.fit.key,
-                fit=plain(asdict(job.fit)),
-                budget=self.budget,
-                error=reason,
-                data=sample.describe(),
-                seconds=round(time.monotonic() - start, 3),
-                provenance=provenance(),
-            )
-            append(self.out, failure)
+            seconds = round(time.monotonic() - start, 3)
+            about = {"data": describe(sample), "seconds": seconds, "provenance": provenance()}
+            append(self.out, Record(**self._identity(job, known), error=reason, **about))
         return None
+
+    def _identity(self, job: Job, known: Record | None) -> dict[str, Any]:
+        budget = self.budget if known is None else known.budget  # that it was first run for
+        return {"key": job.fit.key, "fit": plain(asdict(job.fit)), "budget": budget}
 
 
 def _measured(
@@ -159,27 +167,3 @@ def _measured(
         if name in measuring.MEASURES:
             scores[name] = measuring.take(name, subject, shelf, key)
     return scores
-
-
-def _record(
-    job: Job,
-    about: dict[str, Any],
-    scores: dict[str, Any],
-    budget: str,
-    known: Record | None,
-) -> Record:
-    fit: dict[str, Any] = plain(asdict(job.fit))
-    return Record(
-        key=job.fit.key,
-        fit=fit,
-        budget=known.budget if known is not None else budget,
-        scores=scores,
-        data=about["data"],
-        parameters=about["parameters"],
-        resolved=about["resolved"],
-        history=tuple(about["history"]),
-        health=about["health"],
-        seconds=about["seconds"],
-        notes=tuple(about["notes"]),
-        provenance=about["provenance"],
-    )

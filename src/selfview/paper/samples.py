@@ -1,8 +1,7 @@
 """The rows of an experiment: a dataset, or a sample of it that is the same for everybody."""
 
 import functools
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,41 +14,24 @@ from selfview.paper.datasets import KNOWN, TARGET_RANGE
 SEED = 0
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Rows, and what they are judged by."""
-
-    X: Any
-    y: NDArray[Any]  # labels (n,), or colours from 0 to 1 (n, 3)
-    split: tuple[NDArray[np.intp], NDArray[np.intp]] | None
-    classes: tuple[str, ...]
-    further: Mapping[str, NDArray[Any]]
-    source: str
-
-    def describe(self) -> dict[str, Any]:
-        """What a record says of the data."""
-        test = 0 if self.split is None else len(self.split[1])
-        shape = [int(side) for side in self.X.shape[1:]]
-        return {"rows": len(self.y), "test_rows": test, "shape": shape, "source": self.source}
-
-
 @functools.lru_cache(maxsize=1)
-def load_sample(name: str, rows: int | None) -> Sample:
-    """A dataset of the paper, cut to a number of rows that are drawn without a look at labels."""
+def load_sample(name: str, rows: int | None) -> Dataset:
+    """A dataset of the paper, cut to a number of rows that are drawn without a look at labels.
+
+    Its `y` is what embeddings are judged by: labels (n,), or colours from 0 to 1 (n, 3).
+    """
     dataset = load_dataset(name)
-    y = _target(dataset)
-    split = None
-    if dataset.train is not None and dataset.test is not None:
-        split = (dataset.train, dataset.test)
+    dataset = replace(dataset, y=_target(dataset))
     if rows is None or rows >= len(dataset):
-        further = dict(dataset.further)
-        return Sample(dataset.X, y, split, dataset.classes, further, dataset.source)
-    kept = np.sort(np.random.default_rng(SEED).permutation(len(dataset))[:rows])
-    if split is not None:
-        test = np.isin(kept, split[1])
-        split = (np.flatnonzero(~test), np.flatnonzero(test))
-    further = {name: np.asarray(column)[kept] for name, column in dataset.further.items()}
-    return Sample(dataset.X[kept], y[kept], split, dataset.classes, further, dataset.source)
+        return dataset
+    return dataset.take(np.sort(np.random.default_rng(SEED).permutation(len(dataset))[:rows]))
+
+
+def describe(sample: Dataset) -> dict[str, Any]:
+    """What a record says of the data."""
+    test = 0 if sample.split is None else len(sample.split[1])
+    shape = [int(side) for side in sample.X.shape[1:]]
+    return {"rows": len(sample), "test_rows": test, "shape": shape, "source": sample.source}
 
 
 def _target(dataset: Dataset) -> NDArray[Any]:

@@ -22,14 +22,15 @@ from typing import Any
 import numpy as np
 from filelock import FileLock, Timeout
 
+from selfview.data import Dataset
 from selfview.errors import CheckpointError, FileFormatError
 from selfview.estimator.devices import resolve_device, resolve_precision
 from selfview.estimator.recipes import RECIPES
 from selfview.paper.grid import COMPONENTS, Fit
-from selfview.paper.methods import METHODS
+from selfview.paper.methods import METHODS, n_parameters
 from selfview.paper.provenance import provenance
 from selfview.paper.records import plain
-from selfview.paper.samples import Sample
+from selfview.paper.samples import describe
 from selfview.saving.files import unwritable, write_bytes
 
 EMBEDDING, LOGITS, ABOUT, CHECKPOINT = "embedding.npy", "logits.npy", "fit.json", "checkpoint"
@@ -76,7 +77,7 @@ def trained(folder: Path, fit: Fit) -> dict[str, Any] | None:
     return about if about.keys() >= KEPT else None
 
 
-def train(folder: Path, fit: Fit, sample: Sample, verbose: int = 0) -> dict[str, Any]:
+def train(folder: Path, fit: Fit, sample: Dataset, verbose: int = 0) -> dict[str, Any]:
     """Fit and embed, going on from a checkpoint if there is one, and keep what comes of it."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -85,7 +86,7 @@ def train(folder: Path, fit: Fit, sample: Sample, verbose: int = 0) -> dict[str,
     history = getattr(model, "history_", [])
     about = plain(
         {
-            "data": sample.describe(),
+            "data": describe(sample),
             "parameters": _parameters(model),
             "resolved": _resolved(model, Z),
             "history": thinned(history),
@@ -106,7 +107,7 @@ def train(folder: Path, fit: Fit, sample: Sample, verbose: int = 0) -> dict[str,
 
 
 def _fitted(
-    folder: Path, fit: Fit, sample: Sample, verbose: int
+    folder: Path, fit: Fit, sample: Dataset, verbose: int
 ) -> tuple[Any, Any, float, list[str]]:
     notes: list[str] = []
     try:
@@ -118,7 +119,7 @@ def _fitted(
         return (*_attempt(folder, fit, sample, verbose), notes)
 
 
-def _attempt(folder: Path, fit: Fit, sample: Sample, verbose: int) -> tuple[Any, Any, float]:
+def _attempt(folder: Path, fit: Fit, sample: Dataset, verbose: int) -> tuple[Any, Any, float]:
     method = METHODS[fit.method]
     settings = {"n_components": COMPONENTS, "random_state": fit.seed, **dict(fit.settings)}
     if method.learned:
@@ -138,11 +139,7 @@ def _parameters(model: Any) -> dict[str, Any]:
 def _resolved(model: Any, Z: Any) -> dict[str, Any]:
     """What the fit decided itself."""
     network = getattr(model, "network_", None)
-    size = (
-        sum(p.numel() for p in network.parameters())
-        if network is not None
-        else getattr(model, "n_parameters_", None)
-    )
+    size = n_parameters(model)
     names = {"epsilon": "epsilon_", "epochs": "epochs_", "seed": "seed_", "rounds": "n_iter_"}
     found = {name: getattr(model, at) for name, at in names.items() if hasattr(model, at)}
     if network is not None:
@@ -152,9 +149,9 @@ def _resolved(model: Any, Z: Any) -> dict[str, Any]:
     return {"dimensions": int(Z.shape[1]), "n_parameters": size, **found}
 
 
-def _logits(model: Any, sample: Sample) -> Any:
+def _logits(model: Any, sample: Dataset) -> Any:
     """Log probabilities of many rows: logits up to a constant a row, which nothing depends on."""
-    rows = np.random.default_rng(0).permutation(len(sample.y))[:LOGIT_ROWS]
+    rows = np.random.default_rng(0).permutation(len(sample))[:LOGIT_ROWS]
     p = model.predict_proba(sample.X[np.sort(rows)])
     return np.log(np.maximum(p, np.finfo(np.float32).tiny))
 

@@ -1,28 +1,29 @@
 """The table of a comparison: one row a method, the best of every column marked."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-if TYPE_CHECKING:
-    from selfview.cli.comparison import Record
+from selfview.paper.formats import aligned, pipes
+from selfview.paper.metrics import METRICS, Metric
 
-# Score, heading, factor, decimals, and whether more is better; in the order of the columns.
-COLUMNS = (
-    ("linear_accuracy", "linear %", 100, 1, True),
-    ("graph_accuracy", "graph %", 100, 1, True),
-    ("mine", "MINE nats", 1, 2, True),
-    ("kmeans_acc", "ACC %", 100, 1, True),
-    ("kmeans_nmi", "NMI %", 100, 1, True),
-    ("kmeans_ari", "ARI %", 100, 1, True),
-    ("regression_rss", "RSS", 1, 1, False),
-    ("regression_r2", "R2", 1, 3, True),
-    ("knn_accuracy", "k-NN %", 100, 1, True),
-    ("silhouette", "silhouette", 1, 3, True),
-    ("effective_rank", "effective rank", 1, 1, True),
-)
+COLUMNS = tuple(metric for metric in METRICS.values() if metric.measure != "cost")
 NOTHING = "-"  # where there is no score
+
+
+@dataclass(frozen=True)
+class Record:
+    """The result of one variant of one method."""
+
+    study: str  # of which data and settings
+    method: str
+    title: str
+    variant: str = ""
+    scores: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 0.0  # of fit and transform
+    parameters: int | None = None
+    error: str = ""
+    notes: tuple[str, ...] = ()  # warnings that the fit gave
 
 
 @dataclass(frozen=True)
@@ -42,18 +43,15 @@ class Table:
     footnotes: tuple[str, ...]
 
 
-def tabulate(records: Sequence["Record"]) -> Table:
+def tabulate(records: Sequence[Record]) -> Table:
     """The table of a comparison's records.
 
     Of a method's variants the one with the better first score is shown, and named. A method that
     failed has no scores, and its reason stands below.
     """
     shown = _one_for_each_method(records)
-    columns = [c for c in COLUMNS if any(c[0] in record.scores for record in shown)]
-    scored = [
-        score_cells([r.scores.get(name, math.nan) for r in shown], factor, decimals, more=more)
-        for name, _, factor, decimals, more in columns
-    ]
+    columns = [c for c in COLUMNS if any(c.value in record.scores for record in shown)]
+    scored = [score_cells([r.scores.get(c.value, math.nan) for r in shown], c) for c in columns]
     rows, footnotes = [], []
     for number, record in enumerate(shown):
         title = record.title + (f" ({record.variant})" if record.variant else "")
@@ -62,45 +60,35 @@ def tabulate(records: Sequence["Record"]) -> Table:
         size = NOTHING if record.parameters is None else f"{record.parameters:,}"
         rows.append((Cell(title), *scores, Cell(seconds), Cell(size)))
         footnotes += [f"{record.title}: {line}" for line in (record.error, *record.notes) if line]
-    headings = ("method", *(heading for _, heading, *_ in columns), "seconds", "parameters")
+    headings = ("method", *(column.title for column in columns), "seconds", "parameters")
     return Table(headings, tuple(rows), tuple(footnotes))
 
 
-def score_cells(
-    values: Sequence[float], factor: int, decimals: int, *, more: bool = True
-) -> list[Cell]:
+def score_cells(values: Sequence[float], metric: Metric) -> list[Cell]:
     """The cells of a column, NaN for no score. All that print as the best value does are marked."""
     known = [value for value in values if math.isfinite(value)]
     texts = [
-        f"{value * factor:.{decimals}f}" if math.isfinite(value) else NOTHING for value in values
+        f"{value * metric.factor:.{metric.decimals}f}" if math.isfinite(value) else NOTHING
+        for value in values
     ]
-    best = texts[values.index((max if more else min)(known))] if known else None
-    return [Cell(text, text == best) for text in texts]
+    best = (max if metric.more_is_better else min)(known, default=math.nan)
+    return [Cell(text, bool(known) and text == texts[values.index(best)]) for text in texts]
 
 
 def markdown(table: Table) -> str:
     """The table in Markdown, the best of every column in bold."""
-    lines = [table.headings, ("---", *("---:" for _ in table.headings[1:]))]
-    lines += [tuple(f"**{c.text}**" if c.best else c.text for c in row) for row in table.rows]
-    text = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
-    return text + "".join(f"\n{line}\n" for line in table.footnotes)
+    rows = [[f"**{c.text}**" if c.best else c.text for c in row] for row in table.rows]
+    return pipes([table.headings, *rows]) + "".join(f"\n{line}\n" for line in table.footnotes)
 
 
 def plain(table: Table) -> str:
     """The table in aligned text, the best of every column with a star."""
-    cells = [table.headings]
-    cells += [tuple(c.text + "*" if c.best else c.text + " " for c in row) for row in table.rows]
-    widths = [max(len(row[i].rstrip()) + 1 for row in cells) for i in range(len(table.headings))]
-    lines = []
-    for number, row in enumerate(cells):
-        padded = [f"{cell.rstrip()} " if number == 0 else cell for cell in row]
-        first, *others = zip(padded, widths, strict=True)
-        line = first[0].ljust(first[1]) + "".join("  " + cell.rjust(w) for cell, w in others)
-        lines.append(line.rstrip())
-    return "\n".join([*lines, *table.footnotes, "* best of its column"])
+    rows = [[first.text, *(c.text + " *"[c.best] for c in cells)] for first, *cells in table.rows]
+    heads = [table.headings[0], *(f"{heading} " for heading in table.headings[1:])]
+    return "\n".join([aligned([heads, *rows]), *table.footnotes, "* best of its column"])
 
 
-def _one_for_each_method(records: Sequence["Record"]) -> list["Record"]:
+def _one_for_each_method(records: Sequence[Record]) -> list[Record]:
     best: dict[str, Record] = {}
     for record in records:
         other = best.get(record.method)
@@ -109,10 +97,10 @@ def _one_for_each_method(records: Sequence["Record"]) -> list["Record"]:
     return list(best.values())
 
 
-def _merit(record: "Record") -> float:
+def _merit(record: Record) -> float:
     """The first of the columns' scores that the record has, turned so that more is better."""
-    for name, _, _, _, more in COLUMNS:
-        value = record.scores.get(name, math.nan)
+    for metric in COLUMNS:
+        value = record.scores.get(metric.value, math.nan)
         if math.isfinite(value):
-            return value if more else -value
+            return value if metric.more_is_better else -value
     return -math.inf

@@ -152,8 +152,8 @@ def _profiles(dataset: Dataset) -> Content:
     what = "spectrum" if title == "m/z" else "values"
     names: list[str] = []
     if isinstance(dataset.preparation, TablePreparation) and dim <= PROFILE_POINTS:
-        spread = values.std(axis=0)
-        values = (values - values.mean(axis=0)) / np.where(spread > 0, spread, 1)
+        deviation = values.std(axis=0)
+        values = (values - values.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
         what, names = "values, in standard deviations from the mean", _names(dataset)
     else:
         values = values * scale_of(dataset)

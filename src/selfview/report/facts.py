@@ -2,7 +2,6 @@
 
 import csv
 import math
-import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,34 +11,19 @@ from selfview.errors import FileFormatError
 from selfview.saving.files import read_object
 from selfview.training.progress import duration
 
-# Parameter of the model, and the option of `selfview fit` that sets it.
-_FLAGS = {
-    "n_components": "--components",
-    "n_prototypes": "--prototypes",
-    "epochs": "--epochs",
-    "epsilon": "--epsilon",
-    "batch_size": "--batch-size",
-    "learning_rate": "--learning-rate",
-    "recipe": "--recipe",
-    "encoder": "--encoder",
-    "precision": "--precision",
-    "device": "--device",
-    "random_state": "--seed",
-}
-
 # Column of the history, its title, and what it means.
 CURVES = {
-    "loss": ("Loss", "What is made small: the next curve in nats, and the contrast if it is on."),
+    "loss": ("Loss", "What is minimised: the next curve in nats, and InfoNCE if it is on."),
     "loss_over_log_k": (
         "Loss / log k",
-        "How far the prediction of one view is from the label of the other, on a scale that "
+        "How far the prediction of one view is from the target of the other, on a scale that "
         "doesn't depend on the number of prototypes.",
     ),
-    "entropy": ("Entropy of the labels", "In nats; comes down in the warm-up and then holds."),
-    "temperature": ("Temperature", "Of the labels; moves to hold their entropy."),
+    "entropy": ("Entropy of the targets", "In nats; falls in the warm-up and then stays."),
+    "temperature": ("Temperature", "Of the targets; moves to keep their entropy."),
     "marginal_error": (
         "Marginal error",
-        "How unequally the labels use the prototypes; 0 is equal.",
+        "How unequally the targets use the prototypes; 0 is equal.",
     ),
     "learning_rate": ("Learning rate", "Of Adam, at the end of the epoch."),
 }
@@ -79,24 +63,6 @@ def mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def command_of(config: Mapping[str, Any], folder: Path) -> str:
-    """The command that makes this run: as it was typed if that is known, else the same in full."""
-    if isinstance(config.get("command"), str) and config["command"].strip():
-        return str(config["command"])
-    words = ["selfview", "fit", str(config.get("data", "DATA")), "--out", str(folder)]
-    for name, value in mapping(config.get("options")).items():
-        flag = f"--{name.replace('_', '-')}"
-        if value is True:
-            words.append(flag)
-        else:
-            words += [flag, *map(str, value if isinstance(value, list | tuple) else [value])]
-    parameters = mapping(config.get("parameters"))
-    for name, flag in _FLAGS.items():
-        if parameters.get(name) not in (None, "auto"):
-            words += [flag, str(parameters[name])]
-    return shlex.join(words)
-
-
 @dataclass(frozen=True)
 class Line:
     """A line of a table: a name, a value, and what it means."""
@@ -107,59 +73,53 @@ class Line:
 
 
 def health_lines(records: Records) -> list[Line]:
-    """The figures of a run's health, each in a sentence."""
+    """The metrics of a run's health, each with its meaning."""
     health = mapping(records.metrics.get("health"))
     parameters = mapping(records.config.get("parameters"))
     k, dim = parameters.get("n_prototypes", "k"), parameters.get("n_components", "its")
-    sentences = {
-        "neighbour_perplexity": "Among how many rows of the embedding a row's nearest hide.",
-        "neighbour_perplexity_pca": "The same in " + str(dim) + " principal components.",
-        "structure": "How far nearest rows stand out; noise has 1 or less.",
-        "effective_rank": "The embedding fills {} of its " + str(dim) + " directions.",
-        "prototype_use": "Share of the " + str(k) + " prototypes in use; 1 is all of them equally.",
-        "entropy_over_log_k": "How unsure a row is of its prototype: 0 is certain, 1 has no idea.",
-        "loss_over_log_k": "The last loss, on a scale free of k; it rises while labels sharpen.",
-        "marginal_error": "How unequally the labels use the prototypes; 0 is equal.",
-        "different_rows": "Different rows in the sample from which the first three figures are.",
-        "loss": "That of the last epoch.",
-    }
-    titles = {
-        "neighbour_perplexity": "Neighbour perplexity",
-        "neighbour_perplexity_pca": "Of PCA",
-        "structure": "Structure",
-        "different_rows": "Rows compared",
-        "effective_rank": "Effective rank",
-        "prototype_use": "Prototype use",
-        "entropy_over_log_k": "Uncertainty",
-        "loss_over_log_k": "Loss / log k",
-        "marginal_error": "Marginal error",
+    known = {
+        "neighbour_perplexity": (
+            "Neighbour perplexity",
+            "Among how many rows of the embedding a row's nearest hide.",
+        ),
+        "neighbour_perplexity_pca": ("Of PCA", f"The same in {dim} principal components."),
+        "structure": ("Structure", "How far nearest rows stand out; noise has 1 or less."),
+        "effective_rank": (
+            "Effective rank",
+            f"How many of its {dim} directions the embedding fills.",
+        ),
+        "prototype_use": (
+            "Prototype use",
+            f"Share of the {k} prototypes in use; 1 is all of them equally.",
+        ),
+        "entropy_over_log_k": (
+            "Uncertainty",
+            "How unsure a row is of its prototype: 0 is certain, 1 has no idea.",
+        ),
+        "loss_over_log_k": (
+            "Loss / log k",
+            "The last loss, on a scale free of k; it rises while targets sharpen.",
+        ),
+        "marginal_error": CURVES["marginal_error"],
+        "different_rows": (
+            "Rows compared",
+            "Different rows in the sample that the first three are of.",
+        ),
+        "loss": ("loss", "That of the last epoch."),
     }
     lines = []
-    for name in (*sentences, *(key for key in health if key not in sentences)):
+    for name in (*known, *(key for key in health if key not in known)):
         value = health.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            continue
-        meaning = sentences.get(name, "").format(number(value))
-        lines.append(Line(titles.get(name, name.replace("_", " ")), number(value), meaning))
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            title, meaning = known.get(name, (name.replace("_", " "), ""))
+            lines.append(Line(title, number(value), meaning))
     return lines
 
 
-def parameter_lines(config: Mapping[str, Any]) -> list[Line]:
-    """The model's parameters as they were given."""
-    return [
-        Line(str(name), "none" if value is None else str(value))
-        for name, value in mapping(config.get("parameters")).items()
-    ]
-
-
-def option_lines(config: Mapping[str, Any]) -> list[Line]:
-    """What was said about the data, and what the fit ran on."""
-    lines = [Line("data", str(config.get("data", "unknown")))]
-    for name, value in mapping(config.get("options")).items():
-        lines.append(Line(str(name), str(value)))
-    for name, value in mapping(config.get("environment")).items():
-        lines.append(Line(str(name), str(value)))
-    return lines
+def lines_of(config: Mapping[str, Any], *names: str) -> list[Line]:
+    """The entries of several objects of a config.json."""
+    entries = [entry for name in names for entry in mapping(config.get(name)).items()]
+    return [Line(str(name), "none" if value is None else str(value)) for name, value in entries]
 
 
 def number(value: Any) -> str:

@@ -10,27 +10,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from selfview.paper.records import plain
+
 # The types that a browser reads without a copy.
 TYPES = {"u1": "Uint8Array", "u2": "Uint16Array", "i4": "Int32Array", "f4": "Float32Array"}
 _ALIGNMENT = 8
 
 
 def pack(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Facts and arrays in one compressed text.
+    """Facts that JSON can hold, and arrays of uint8, uint16, int32 or float32, in one text.
 
     Before compression: the length of a JSON head (4 bytes), the head, and the arrays' bytes, each
     starting at a multiple of 8. The head names every array's type, shape and place.
 
-    Parameters
-    ----------
-    facts : mapping
-        Anything JSON can hold; numbers that aren't finite become null.
-    arrays : mapping of str to ndarray
-        Of uint8, uint16, int32 or float32.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> unpack(pack({"n": 2}, {"x": np.array([1, 2], np.uint8)}))
     ({'n': 2}, {'x': array([1, 2], dtype=uint8)})
     """
@@ -44,7 +36,7 @@ def pack(facts: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
         table[name] = [TYPES[code], list(array.shape), place]
         parts.append(data)
         place += len(data)
-    head = json.dumps({"facts": finite(facts), "arrays": table}, allow_nan=False).encode()
+    head = json.dumps({"facts": plain(facts), "arrays": table}, allow_nan=False).encode()
     head += b" " * (-(4 + len(head)) % _ALIGNMENT)
     return compressed(len(head).to_bytes(4, "little") + head + b"".join(parts))
 
@@ -65,24 +57,3 @@ def unpack(text: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         for name, (kind, shape, place) in head["arrays"].items()
     }
     return head["facts"], arrays
-
-
-def finite(value: Any) -> Any:
-    """`value` as JSON that every browser reads: no NaN, no infinity, no numpy."""
-    if isinstance(value, Mapping):
-        return {str(key): finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(item) for item in value]
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
-
-
-def scaled(values: NDArray[Any], levels: int) -> tuple[NDArray[Any], float, float]:
-    """Whole numbers from 0 to `levels`, and the values that the lowest and highest stand for."""
-    low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 0.0)
-    span = (high - low) or 1.0
-    codes = np.rint((values.astype(np.float64) - low) / span * levels)
-    return codes.astype(np.uint8 if levels < 256 else np.uint16), low, low + span

@@ -31,19 +31,10 @@ def even(n: int, count: int) -> NDArray[np.int32]:
 
 
 def draw_sheets(images: Any, shape: tuple[int, ...], budget: int, *, side: int = SIDE) -> Sheets:
-    """Pictures of rows within a budget of bytes.
+    """Pictures of rows of shape (height, width) or (channels, height, width), in so many bytes.
 
-    The first quality that fits is taken; if none does, fewer rows get a picture, evenly spaced.
-
-    Parameters
-    ----------
-    images : array (n, ...)
-        Rows of the natural shape `shape`.
-    shape : (height, width) or (channels, height, width)
-    budget : int
-        Bytes for all sheets.
-    side : int
-        Of a picture, at most; larger ones are made smaller.
+    The first quality that fits the budget is taken; if none does, fewer rows get a picture, evenly
+    spaced. Pictures that are larger than `side` are made smaller.
     """
     n = len(images)
     tried = even(n, SHEET)

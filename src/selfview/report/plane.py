@@ -25,22 +25,10 @@ class Plane:
 
 
 def lay_out(Z: NDArray[np.floating], method: str = "auto", seed: int = 0) -> Plane:
-    """The rows of an embedding in the plane.
+    """The rows of an embedding (n, dim) in the plane, by "tsne" or "pca".
 
-    Parameters
-    ----------
-    Z : ndarray (n, dim)
-    method : {"auto", "tsne", "pca"}
-        "auto" is t-SNE where openTSNE is installed and there are ten rows or more.
-    seed : int
+    "auto" is t-SNE where openTSNE is installed and there are ten rows or more.
 
-    Returns
-    -------
-    Plane
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> lay_out(np.eye(4), method="pca").points.shape
     (4, 2)
     """

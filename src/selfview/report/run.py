@@ -1,6 +1,5 @@
 """`report_of`: the page of a run, from its folder, its rows and their embedding."""
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,33 +33,12 @@ def report_of(
     clusters: int | None = None,
     seed: int = 0,
 ) -> str:
-    """The page of a run as one text that needs nothing beside it.
+    """The page of a run folder as one HTML text that needs nothing beside it.
 
-    Parameters
-    ----------
-    folder : Path
-        The run folder.
-    dataset : Dataset
-        The rows, with all that is known about them.
-    Z : ndarray (n, dim)
-        Their embedding.
-    prototypes : ndarray (n,) of int
-        The likeliest prototype of each row.
-    records : Records, optional
-        What is known about the fit; config.json, metrics.json and history.csv of the folder by
-        default.
-    unit : ndarray (n_features,), optional
-        What the model divides each column by, if columns are of unlike units.
-    layout : {"auto", "tsne", "pca"}
-        How the embedding becomes a map.
-    clusters : int, optional
-        Of k-means; as many as there are labels by default, or 8.
-    seed : int
-
-    Returns
-    -------
-    str
-        HTML.
+    `Z` is the embedding of the dataset's rows, and `prototypes` the likeliest prototype of each.
+    `records` are the folder's config.json, metrics.json and history.csv if not given. `unit` is
+    what the model divides each column by, if columns are of different scale. `layout` is "auto",
+    "tsne" or "pca"; `clusters` of k-means are as many as there are labels by default, or 8.
     """
     records = records or facts.read_records(folder)
     n = len(dataset)
@@ -74,7 +52,7 @@ def report_of(
     notes: list[str] = []
     if n > MOST_ROWS:
         rows = np.sort(np.random.default_rng(seed).choice(n, MOST_ROWS, replace=False))
-        dataset, Z, prototypes = take(dataset, rows), Z[rows], prototypes[rows]
+        dataset, Z, prototypes = dataset.take(rows), Z[rows], prototypes[rows]
         notes.append(f"{MOST_ROWS:,} of the {n:,} rows are shown, drawn at random.")
     columns = columns_of(dataset, Z, prototypes, clusters=clusters, seed=seed)
     plane = lay_out(Z, layout, seed)
@@ -99,9 +77,12 @@ def report_of(
         records=records,
         health=facts.mapping(records.metrics.get("health")),
         health_lines=facts.health_lines(records),
-        parameters=facts.parameter_lines(records.config),
-        options=facts.option_lines(records.config),
-        command=facts.command_of(records.config, folder),
+        parameters=facts.lines_of(records.config, "parameters"),
+        options=[
+            facts.Line("data", str(records.config.get("data", "unknown"))),
+            *facts.lines_of(records.config, "options", "environment"),
+        ],
+        command=str(records.config.get("command", "")) or "unknown",
         curves=known,
         scores=score_table(dataset, Z, unit, seed),
         dataset=dataset,
@@ -168,18 +149,3 @@ def _drawn(
             "regions": list(tissue.regions),
         }
     return drawn, arrays
-
-
-def take(dataset: Dataset, rows: NDArray[Any]) -> Dataset:
-    """The dataset of some of its rows, in the order given."""
-
-    def part(values: Any) -> Any:
-        return None if values is None else values[rows]
-
-    test = None if dataset.test is None else np.flatnonzero(np.isin(rows, dataset.test))
-    train = None if dataset.train is None else np.flatnonzero(np.isin(rows, dataset.train))
-    return replace(
-        dataset, X=dataset.X[rows], y=part(dataset.y), ids=part(dataset.ids), train=train,
-        test=test, coordinates=part(dataset.coordinates), snippets=part(dataset.snippets),
-        further={name: np.asarray(values)[rows] for name, values in dataset.further.items()},
-    )  # fmt: skip

@@ -10,29 +10,35 @@ from numpy.typing import NDArray
 
 from selfview.data import Dataset
 from selfview.errors import SelfViewError, SelfViewWarning
+from selfview.paper.metrics import Metric
 from selfview.report.comparison import Cell, Table, score_cells
 
 SCORED_ROWS = 5_000
 _FEWEST = 20  # rows, below which a score is chance
 
-# Score, heading, factor, decimals.
-_SCORES = (
-    ("linear_accuracy", "Linear probe %", 100, 1),
-    ("knn_accuracy", "k-NN %", 100, 1),
-    ("kmeans_acc", "k-means ACC %", 100, 1),
-    ("kmeans_nmi", "NMI %", 100, 1),
-    ("kmeans_ari", "ARI %", 100, 1),
-    ("regression_r2", "Linear R² %", 100, 1),
-    ("trustworthiness", "Trustworthiness %", 100, 1),
-)
-MEANINGS = {
-    "Linear probe %": "accuracy of a linear classifier on the features, on rows held out from it",
-    "k-NN %": "accuracy of the majority label of the 21 nearest rows",
-    "k-means ACC %": "agreement of k-means clusters with the labels, matched one to one",
-    "NMI %": "normalised mutual information of clusters and labels",
-    "ARI %": "adjusted Rand index of clusters and labels; chance is 0",
-    "Linear R² %": "variance of the label that a linear fit explains, on rows held out from it",
-    "Trustworthiness %": "how far near rows in the features are near in the raw data too",
+# In percent; and what each means.
+_SCORES = {
+    Metric("linear", "", "linear_accuracy", "Linear probe %", 100): (
+        "accuracy of a linear classifier on the features, on rows held out from it"
+    ),
+    Metric("knn", "", "knn_accuracy", "k-NN %", 100): (
+        "accuracy of the majority label of the 21 nearest rows"
+    ),
+    Metric("acc", "", "kmeans_acc", "k-means ACC %", 100): (
+        "agreement of k-means clusters with the labels, matched one to one"
+    ),
+    Metric("nmi", "", "kmeans_nmi", "NMI %", 100): (
+        "normalised mutual information of clusters and labels"
+    ),
+    Metric("ari", "", "kmeans_ari", "ARI %", 100): (
+        "adjusted Rand index of clusters and labels; chance is 0"
+    ),
+    Metric("r2", "", "regression_r2", "Linear R² %", 100): (
+        "variance of the label that a linear fit explains, on rows held out from it"
+    ),
+    Metric("trust", "", "trustworthiness", "Trustworthiness %", 100): (
+        "how far near rows in the features are near in the raw data too"
+    ),
 }
 
 
@@ -63,12 +69,12 @@ def score_table(
         f"selfview ({Z.shape[1]})": np.asarray(Z[rows], dtype=np.float64),
     }
     found = {name: _scores(dataset, rows, raw, E, seed) for name, E in entries.items()}
-    shown = [column for column in _SCORES if any(column[0] in s for s in found.values())]
+    shown = [metric for metric in _SCORES if any(metric.value in s for s in found.values())]
     if not shown:
         return None
     return Scores(
         _table(found, shown), _note(dataset, n, len(rows), unit is not None),
-        tuple((title, MEANINGS[title]) for _, title, *_ in shown),
+        tuple((metric.title, _SCORES[metric]) for metric in shown),
     )  # fmt: skip
 
 
@@ -79,20 +85,22 @@ def _note(dataset: Dataset, n: int, kept: int, scaled: bool) -> str:
         if dataset.y is None
         else "The labels served for this table only; the model never saw them."
     )
-    units = " Columns are of unlike units: all three see each divided by its spread." * scaled
+    units = (
+        " Columns differ in scale: all three see each divided by its standard deviation." * scaled
+    )
     return f"On {which}. {labels}{units}"
 
 
-def _table(found: dict[str, dict[str, float]], shown: list[tuple[str, str, int, int]]) -> Table:
+def _table(found: dict[str, dict[str, float]], shown: list[Metric]) -> Table:
     columns = []
-    for name, _, factor, decimals in shown:
-        values = [scores.get(name, math.nan) for scores in found.values()]
-        cells = score_cells(values, factor, decimals)
-        if name == "trustworthiness":  # raw features are their own measure of trust: no contest
-            cells = [replace(cells[0], best=False), *score_cells(values[1:], factor, decimals)]
+    for metric in shown:
+        values = [scores.get(metric.value, math.nan) for scores in found.values()]
+        cells = score_cells(values, metric)
+        if metric.name == "trust":  # raw features are their own measure of trust: no contest
+            cells = [replace(cells[0], best=False), *score_cells(values[1:], metric)]
         columns.append(cells)
     rows = [(Cell(title), *cells) for title, *cells in zip(found, *columns, strict=True)]
-    return Table(("Features", *(title for _, title, *_ in shown)), tuple(rows), ())
+    return Table(("Features", *(metric.title for metric in shown)), tuple(rows), ())
 
 
 def _scores(
