@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,27 @@ def blobs(rng):
     centres = 4 * rng.normal(size=(3, 12))
     labels = np.repeat(np.arange(3), 80)
     return (centres[labels] + rng.normal(size=(240, 12))).astype(np.float32), labels
+
+
+@pytest.fixture
+def call(monkeypatch, capsys, tmp_path):
+    """Run the command line in this process, in `tmp_path`; gives (exit code, stdout, stderr)."""
+    import torch
+
+    from selfview.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    threads = torch.get_num_threads()
+
+    def run(*args):
+        monkeypatch.setattr(sys, "argv", ["selfview", *map(str, args)])
+        with pytest.raises(SystemExit) as end:
+            main()
+        out, err = capsys.readouterr()
+        return end.value.code or 0, out, err
+
+    yield run
+    torch.set_num_threads(threads)
 
 
 @pytest.fixture

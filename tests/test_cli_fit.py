@@ -16,26 +16,8 @@ from safetensors.torch import load_file
 from sklearn.base import clone
 
 from selfview import InputError, SelfView
-from selfview.cli import main
 from selfview.cli.fit import CHOICES
 from selfview.training.progress import duration
-
-
-@pytest.fixture
-def call(monkeypatch, capsys, tmp_path):
-    """Run the command line in this process; gives (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-    threads = torch.get_num_threads()
-
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["selfview", *map(str, args)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        return end.value.code or 0, out, err
-
-    yield run
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -8,26 +8,10 @@ import pandas as pd
 import pytest
 
 from selfview import SelfView
-from selfview.cli import main
 from selfview.cli.compare import show
 from selfview.cli.demo import _table
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
-
-
-@pytest.fixture
-def call(monkeypatch, capsys, tmp_path):
-    """Run the command line in this process; gives (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["selfview", *map(str, args)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        return end.value.code or 0, out, err
-
-    return run
 
 
 def saved(X, folder="m"):

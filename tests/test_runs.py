@@ -2,16 +2,13 @@
 
 import json
 import os
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 from selfview import SelfView
-from selfview.cli import main
 from selfview.cli.configuration import describe
 from selfview.cli.run_folder import home, save_run
 from selfview.data import read
@@ -19,23 +16,11 @@ from selfview.data import read
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 
 
-@pytest.fixture
-def call(monkeypatch, capsys, tmp_path, rng):
-    """Run the command line beside two files of rows; gives (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-    np.save("a.npy", rng.normal(size=(60, 5)))
-    np.save("b.npy", rng.normal(size=(60, 6)))
-    threads = torch.get_num_threads()
-
-    def run(*args):
-        monkeypatch.setattr(sys, "argv", ["selfview", *map(str, args)])
-        with pytest.raises(SystemExit) as end:
-            main()
-        out, err = capsys.readouterr()
-        return end.value.code or 0, out, err
-
-    yield run
-    torch.set_num_threads(threads)
+@pytest.fixture(autouse=True)
+def rows(tmp_path, rng):
+    """Two files of rows."""
+    np.save(tmp_path / "a.npy", rng.normal(size=(60, 5)))
+    np.save(tmp_path / "b.npy", rng.normal(size=(60, 6)))
 
 
 def contents(folder):

@@ -33,7 +33,6 @@ from selfview.errors import InputError, SelfViewError, SelfViewWarning
 from selfview.estimator.forecast import Forecast
 from selfview.evaluation import evaluate
 from selfview.evaluation.split import random_fifth
-from selfview.neighbours import Neighbours
 from selfview.rows.base import Rows
 from selfview.rows.conversion import as_rows
 from selfview.saving.files import locked
@@ -213,8 +212,8 @@ def _leave_nothing(plan: Plan) -> None:
 
 
 def _forget(folder: Path) -> None:
-    """Remove the checkpoints in `folder`, and the folder if nothing else is in it."""
-    for path in (*folder.glob("checkpoint-*.safetensors"), folder / Neighbours.FILE, folder / FILE):
+    """Remove the state of a fit from `folder`, and the folder if nothing else is in it."""
+    for path in (*folder.glob("*.safetensors"), folder / FILE):
         path.unlink(missing_ok=True)
     Events.forget(folder / EVENTS)
     if folder.is_dir() and not any(folder.iterdir()):
