@@ -1,14 +1,13 @@
-"""The paper's experiments: what is run is data, and running, measuring and drawing are stages.
+"""The paper's experiments as data, and the stages that train, measure and draw them.
 
 | module | what |
 |---|---|
 | printed | the paper's numbers |
-| subjects, methods, metrics | its datasets, its methods and ours, its measures |
+| datasets, methods, metrics | its datasets, its methods and ours, the columns of its tables |
 | budgets | epochs, rows, seeds and sweep points that fit a time |
-| grid | every table and figure as the fits that it needs |
-| cost | how long a fit and its measures will take |
-| records | what came of a fit: one line of JSON each |
-| training, measuring, running | fits to embeddings, embeddings to numbers, and both for a grid |
-| plan, overview | the grid as jobs; what is done and how long the rest takes |
+| grid, plan | every table and figure as rows and columns; the fits that they need, as jobs |
+| cost, overview | how long a fit takes; what is done and how long the rest takes |
+| records | results on disk: a line of JSON for each fit, arrays for the figures |
+| samples, training, measuring, running | rows; fits to embeddings; embeddings to numbers; both |
 | results, formats, figures, reading, page | records to tables, pictures, a page; no torch |
 """
