@@ -214,7 +214,7 @@ OFTEN = (
 def test_an_interrupted_run_says_how_to_go_on_and_ends_with_the_same_bits(
     call, table, tmp_path, number, code
 ):
-    options = ("rows.csv", "--label", "kind", "--epochs", "12")
+    options = ("rows.csv", "--label", "kind", "--epochs", "60")
     process = subprocess.Popen(
         [sys.executable, "-c", OFTEN, "fit", *options, "--out", "run"],
         cwd=tmp_path,
@@ -222,7 +222,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_ends_with_the_same_bits(
         text=True,
     )
     for line in process.stderr:
-        if line.startswith("epoch 2/"):  # the state after epoch 1 is on disk
+        if line.startswith("epoch 6/"):  # the state after epoch 5 is on disk
             process.send_signal(number)
             break
     _, err = process.communicate(timeout=60)
@@ -237,7 +237,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_ends_with_the_same_bits(
     if number == signal.SIGINT:  # once is enough
         done, _, err = call(*shlex.split(command)[1:])
         assert done == 0
-        assert "epoch 1/12" not in err
+        assert "epoch 6/60" not in err
         assert not (tmp_path / "run" / "checkpoint").exists()
         call("fit", "--config", "run/config.json", "--out", "whole", "-q")
         assert same_weights(tmp_path / "run", tmp_path / "whole")

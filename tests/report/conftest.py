@@ -22,6 +22,7 @@ def write_records(folder, **changes):
     config = {
         "selfview": "0.1.0",
         "data": "rows.csv",
+        "command": "selfview fit rows.csv --label kind --prototypes 100",
         "options": {"label": "kind"},
         "parameters": {"n_components": 4, "n_prototypes": 100, "epochs": 3, "random_state": 0},
     }

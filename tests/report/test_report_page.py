@@ -15,6 +15,7 @@ from sklearn.decomposition import PCA
 
 from selfview.data import Dataset, synthetic_msi
 from selfview.errors import FileFormatError, InputError, MissingDependencyError
+from selfview.paper.metrics import Metric
 from selfview.report import contents, facts, pictures
 from selfview.report.payload import pack, unpack
 from selfview.report.plane import lay_out, principal
@@ -284,13 +285,13 @@ def test_wide_data_offers_a_list_that_can_be_read(tmp_path):
 def test_scores_that_print_alike_are_bold_alike():
     scores = {"raw": 0.9251, "PCA": 0.9249, "selfview": 0.9244}
     found = {name: {"linear_accuracy": s, "trustworthiness": s} for name, s in scores.items()}
-    shown = [(name, name, 100, 1) for name in ("linear_accuracy", "trustworthiness")]
+    shown = [Metric(name[:5], "", name, name, 100) for name in found["raw"]]
     rows = _table(found, shown).rows
     assert [row[1].best for row in rows] == [True, True, False]
     assert [row[2].best for row in rows] == [False, True, False]
 
 
 def test_a_score_far_below_nothing_can_be_the_best():
-    shown = [("regression_r2", "R2", 100, 1)]
+    shown = [Metric("r2", "", "regression_r2", "R2", 100)]
     rows = _table({"raw": {"regression_r2": -9.0}, "PCA": {}}, shown).rows
     assert [(row[1].text, row[1].best) for row in rows] == [("-900.0", True), ("-", False)]

@@ -77,6 +77,7 @@ def health_lines(records: Records) -> list[Line]:
     health = mapping(records.metrics.get("health"))
     parameters = mapping(records.config.get("parameters"))
     k, dim = parameters.get("n_prototypes", "k"), parameters.get("n_components", "its")
+    filled = number(health.get("effective_rank", 0))
     known = {
         "neighbour_perplexity": (
             "Neighbour perplexity",
@@ -86,7 +87,7 @@ def health_lines(records: Records) -> list[Line]:
         "structure": ("Structure", "How far nearest rows stand out; noise has 1 or less."),
         "effective_rank": (
             "Effective rank",
-            f"How many of its {dim} directions the embedding fills.",
+            f"The embedding fills {filled} of its {dim} directions.",
         ),
         "prototype_use": (
             "Prototype use",
