@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from selfview.errors import CheckpointError, DownloadError
-from selfview.estimator import base
 from selfview.paper import measuring, metrics, running, training
 from selfview.paper.budgets import SMOKE
 from selfview.paper.plan import Choice, jobs_of, missing
 from selfview.paper.records import RECORDS, read_shelf
 from selfview.paper.running import run
 from selfview.saving.checkpoints import Checkpoints
+from selfview.training.progress import watched
 
 EVERYTHING = ("fit", "scores", "data", "parameters", "resolved", "history", "health", "provenance")
 
@@ -114,15 +114,13 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(folders, tmp_path, monkey
     run(job, tmp_path / "other", tmp_path / "whole", budget="smoke")
     expected = np.load(tmp_path / "whole" / job[0].fit.key / training.EMBEDDING)
 
-    def stop_after_one(rows, **_):
-        yield next(iter(rows))
-        raise KeyboardInterrupt
+    def stop_in_the_second(metrics):
+        if metrics["epoch"] == 2:
+            raise KeyboardInterrupt
 
     monkeypatch.setattr(Checkpoints, "INTERVAL", -1.0)
-    with monkeypatch.context() as stopped:
-        stopped.setattr(base, "follow", stop_after_one)
-        with pytest.raises(KeyboardInterrupt):
-            run(job, *folders, budget="smoke")
+    with watched(stop_in_the_second), pytest.raises(KeyboardInterrupt):
+        run(job, *folders, budget="smoke")
     assert list((folders[1] / job[0].fit.key / "checkpoint").glob("checkpoint-000001-*"))
     run(job, *folders, budget="smoke")
     resumed = np.load(folders[1] / job[0].fit.key / training.EMBEDDING)
