@@ -8,7 +8,6 @@ from scipy.io import wavfile
 from sklearn.neighbors import NearestNeighbors
 
 from selfview.data import Dataset, load_dataset, read, synthetic_msi
-from selfview.report.run import take
 
 from .conftest import ARGUMENTS, CHROMIUM, Page, write_page
 
@@ -17,7 +16,7 @@ HOSTILE = "</script><img src=x onerror=alert(1)><b>&amp; 'é\u202e漢 \"{{7*7}}"
 
 @pytest.fixture(scope="module")
 def digits(browser, tmp_path_factory):
-    dataset = take(load_dataset("digits"), np.arange(0, 1797, 6))
+    dataset = load_dataset("digits").take(np.arange(0, 1797, 6))
     Z = np.random.default_rng(0).normal(size=(10, 6)).astype(np.float32)[dataset.y]
     Z += 0.3 * np.random.default_rng(1).normal(size=Z.shape).astype(np.float32)
     page = Page(browser, write_page(tmp_path_factory.mktemp("digits"), dataset, Z))
