@@ -6,13 +6,13 @@ python examples/digits.py [epochs] [picture.png]
 import sys
 from pathlib import Path
 
+from matplotlib import pyplot as plt
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.manifold import TSNE
 from sklearn.neighbors import NearestNeighbors
 
 from selfview import SelfView, evaluate
-from selfview.report.scatter import draw_scatter
 
 epochs = int(sys.argv[1]) if len(sys.argv) > 1 else 40
 picture = Path(sys.argv[2] if len(sys.argv) > 2 else "digits.png")
@@ -37,5 +37,8 @@ _, nearest = NearestNeighbors(n_neighbors=6).fit(Z).kneighbors(Z[:5])
 for i, row in enumerate(nearest):
     print(f"a {digits.target[i]} is nearest to {digits.target[row[1:]]}")
 
-draw_scatter(TSNE(random_state=0).fit_transform(Z), digits.target, picture, title="digits")
+points = TSNE(random_state=0).fit_transform(Z)
+plt.scatter(*points.T, c=digits.target, cmap="tab10", s=4)
+plt.colorbar(label="digit")
+plt.savefig(picture)
 print(f"the picture is {picture}")

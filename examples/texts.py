@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from matplotlib import pyplot as plt
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.manifold import TSNE
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import all_estimators
 
 from selfview import SelfView, evaluate
-from selfview.report.scatter import draw_scatter
 
 epochs = int(sys.argv[1]) if len(sys.argv) > 1 else 100
 picture = Path(sys.argv[2] if len(sys.argv) > 2 else "texts.png")
@@ -38,5 +38,8 @@ for name in ("KMeans", "Ridge", "StandardScaler"):
     print(f"{name} is like {', '.join(names[nearest[list(names).index(name), 1:]])}")
 
 points = TSNE(random_state=0, perplexity=15).fit_transform(Z[known])
-draw_scatter(points, topics[known], picture, title="scikit-learn's documentation, by topic")
+for topic in frequent:
+    plt.scatter(*points[topics[known] == topic].T, label=topic, s=12)
+plt.legend()
+plt.savefig(picture)
 print(f"the picture is {picture}")

@@ -16,7 +16,7 @@ from torch import nn
 
 from selfview import SelfView
 from selfview.data import guard, read
-from selfview.rows import base, on_disk
+from selfview.rows import base, on_disk, projection
 
 FEATURES = 200
 SMALL, LARGE = 16_000, 64_000  # 13 MB and 51 MB
@@ -103,6 +103,7 @@ def use(path):
 def main(folder):
     warnings.simplefilter("ignore")
     on_disk.BUFFER_BYTES, on_disk.BLOCK_BYTES = 1 << 21, 1 << 16
+    projection.CACHED_ENTRIES = projection.SAMPLE_ENTRIES = 1 << 19
     guard.IN_MEMORY = base.CHUNK_BYTES = guard.BLOCK = 1 << 20
     files = {(name, n): folder / f"{n}-{name}" for name in WRITE for n in (SMALL, LARGE)}
     writer = os.fork()  # so that the memory of writing is not this process's
