@@ -126,7 +126,7 @@ CASES: dict[str, tuple[Callable[[Path], None] | None, Callable[[Path], str]]] = 
 
 
 def measure(case: str, folder: Path) -> None:
-    """Run in the child: the case, then what it cost beyond an interpreter with numpy."""
+    """FitPlan in the child: the case, then what it cost beyond an interpreter with numpy."""
     private = [0]
     threading.Thread(target=watch, args=(private,), daemon=True).start()
     start = time.perf_counter()

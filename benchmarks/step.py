@@ -50,18 +50,18 @@ def encoder_flops(shape: tuple[int, ...]) -> int:
 def step_of(model: Embedder, X: np.ndarray) -> tuple[Callable[[], object], torch.nn.Module]:
     """A step of the model's own training, as `fit` does it, on one batch."""
     rows = as_rows(X)
-    run = model._run(rows)
-    course = model._start(run)
+    plan = model._plan(rows)
+    course = model._start(plan)
     course.network.train()
     generator = torch.Generator().manual_seed(0)
     order = np.random.default_rng(0).permutation(len(X))
 
     def call() -> None:
-        step = Step(run.batch(rows, order), run.epochs / 2, generator, order)
+        step = Step(plan.batch(rows, order), plan.epochs / 2, generator, order)
         for phase, optimiser in zip(course.phases, course.optimisers, strict=True):
-            with autocast(run.device, run.precision):
+            with autocast(plan.device, plan.precision):
                 loss, _ = phase.loss(step)
-            gradients = ALONE.gradients(loss, phase.parameters, step.share)
+            gradients = ALONE.gradients(loss, phase.parameters, step.shard)
             _descend(phase, optimiser, gradients, step.epoch)
 
     return call, course.network

@@ -106,7 +106,7 @@ def test_the_modules_of_a_room_form_no_cycle(folder):
 
 # Calls of another class's private methods, and imports of private names, that are still there.
 PRIVATE = {
-    ("selfview.estimator.transform", "_become"),
+    ("selfview.estimator.transform", "_set_fitted_state"),
     ("selfview.estimator.transform", "_network"),
     ("selfview.networks.convolution", "_is_mkldnn_bf16_supported"),  # PyTorch's
 }

@@ -194,8 +194,8 @@ def test_the_adaptive_temperature_brings_the_entropy_to_its_target(blobs):
 def test_auto_steps_grow_with_the_rows_and_stay_few(rng):
     def steps(*shape, **given):
         rows = as_rows(np.broadcast_to(rng.normal(size=(1, *shape[1:])), shape))
-        run = small(epochs="auto", **given)._run(rows)
-        return run.epochs * n_batches(shape[0], 256)
+        plan = small(epochs="auto", **given)._plan(rows)
+        return plan.epochs * n_batches(shape[0], 256)
 
     assert 100 <= steps(200, 5) < steps(900, 5) < steps(3000, 5) <= 520
     assert steps(3000, 5) == steps(3000, 700)
@@ -253,13 +253,13 @@ def test_auto_epsilon_follows_the_rows_norm(blobs, rng):
 def views_of(X, **given):
     """The rows and the two views of one step."""
     model, rows = small(**given), as_rows(X)
-    run = model._run(rows)
-    network = model._network(run)
+    plan = model._plan(rows)
+    network = model._network(plan)
     index = np.arange(rows.n)
-    seen = run.projected or rows
-    step = Step(run.batch(seen, index), 0.0, torch.Generator().manual_seed(0), index)
-    both = pairs.two_views(step, network, model.views, run.settings, run.neighbours)
-    return step.batch, *split_views(both, 2), run.settings
+    seen = plan.projected or rows
+    step = Step(plan.batch(seen, index), 0.0, torch.Generator().manual_seed(0), index)
+    both = pairs.two_views(step, network, model.views, plan.settings, plan.neighbours)
+    return step.batch, *split_views(both, 2), plan.settings
 
 
 def test_the_second_view_is_one_of_the_nearest_rows(blobs):
@@ -349,8 +349,8 @@ def test_the_views_are_those_that_were_asked_for(blobs, monkeypatch, views, neig
 def rate(**given):
     """Learning rate as a function of the epoch, of 50."""
     model = small(epochs=50, **given)
-    run = model._run(as_rows(np.eye(4)))
-    (phase,) = model._phases(model._network(run), run)
+    plan = model._plan(as_rows(np.eye(4)))
+    (phase,) = model._phases(model._network(plan), plan)
     return phase.learning_rate
 
 

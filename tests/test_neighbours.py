@@ -103,9 +103,9 @@ def test_what_was_found_is_kept_with_the_run(rng, tmp_path, monkeypatch):
 
 def test_what_was_found_is_taken_for_the_same_rows_up_to_rounding(rng, tmp_path, monkeypatch):
     X = rng.random((30, 3), dtype=np.float32)
-    first = drawn(X, tmp_path, dict(mean_norm=1.0, spreads=(0.3, 2.0)))
+    first = drawn(X, tmp_path, dict(mean_norm=1.0, column_stds=(0.3, 2.0)))
     monkeypatch.setattr(neighbours, "nearest", None)
-    again = drawn(X, tmp_path, dict(mean_norm=1.0 + 1e-15, spreads=(0.1 + 0.2, 2.0)))
+    again = drawn(X, tmp_path, dict(mean_norm=1.0 + 1e-15, column_stds=(0.1 + 0.2, 2.0)))
     torch.testing.assert_close(again, first)
     with pytest.raises(TypeError, match="not callable"):
-        drawn(X, tmp_path, dict(mean_norm=1.1, spreads=(0.3, 2.0)))
+        drawn(X, tmp_path, dict(mean_norm=1.1, column_stds=(0.3, 2.0)))

@@ -64,10 +64,10 @@ def test_a_delivered_model_takes_rows_and_gives_what_training_saw(rng, scale):
     seen = {}
     finish = model._finish
 
-    def spy(network, rows, run):
+    def spy(network, rows, plan):
         with torch.no_grad():
             seen["z"] = network.encoder.features(rows.take(slice(0, rows.n)))
-        finish(network, rows, run)
+        finish(network, rows, plan)
 
     model._finish = spy
     model.fit(X)

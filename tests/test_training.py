@@ -132,7 +132,7 @@ def test_training_goes_on_from_within_an_epoch_with_the_same_bits_and_figures():
     with pytest.raises(KeyboardInterrupt):
         next(steps)
     assert [part.steps for part in parts] == [1, 2, 3, 1, 2]
-    assert list(run(range(1, 3), begun=parts[-1])) == rows[1:]
+    assert list(run(range(1, 3), start=parts[-1])) == rows[1:]
     assert torch.equal(model.weight, whole_model.weight)
 
 

@@ -39,24 +39,24 @@ def table(n=80):
 
 def test_spreads_are_the_standard_deviations_and_only_of_unlike_columns():
     X = table()
-    spreads = as_rows(X).summary().spreads
+    spreads = as_rows(X).summary().column_stds
     np.testing.assert_allclose(spreads[:5], X[:, :5].std(0), rtol=1e-4)
     assert spreads[5] == pytest.approx(7e8)
-    assert as_rows(X / X.std(0).clip(1e-9)[None] * [1, 2, 3, 1, 5, 0]).summary().spreads == ()
-    assert as_rows(load_wine().data).summary().spreads != ()
+    assert as_rows(X / X.std(0).clip(1e-9)[None] * [1, 2, 3, 1, 5, 0]).summary().column_stds == ()
+    assert as_rows(load_wine().data).summary().column_stds != ()
 
 
 def test_spreads_are_right_for_rows_in_many_chunks(monkeypatch):
     monkeypatch.setattr("selfview.rows.base.CHUNK_BYTES", 200)
     X = table(300)
-    np.testing.assert_allclose(as_rows(X).summary().spreads[:5], X[:, :5].std(0), rtol=1e-4)
+    np.testing.assert_allclose(as_rows(X).summary().column_stds[:5], X[:, :5].std(0), rtol=1e-4)
 
 
 def test_images_and_text_keep_their_own_unit():
     X = np.abs(table(20))
-    assert as_rows(X.reshape(20, 1, 2, 3)).summary().spreads == ()
+    assert as_rows(X.reshape(20, 1, 2, 3)).summary().column_stds == ()
     X[np.random.default_rng(0).random(X.shape) > 0.05] = 0
-    assert as_rows(X).summary().spreads == ()
+    assert as_rows(X).summary().column_stds == ()
 
 
 def test_raw_wine_is_learned_and_its_clusters_are_its_cultivars():
@@ -81,11 +81,11 @@ def test_a_number_for_xi_is_in_the_columns_spreads_as_one_for_epsilon_is():
     X = table()[:, :5]
     for views, length in (("random", 0.7), ("adversarial", 0.2)):
         model = small(views=views, xi=0.7, epsilon=0.2, neighbours=0)
-        run = model._run(as_rows(X))
-        seen = run.projected.take(slice(0, len(X)))
+        plan = model._plan(as_rows(X))
+        seen = plan.projected.take(slice(0, len(X)))
         step = Step(seen, 0.0, torch.Generator().manual_seed(0))
-        both = two_views(step, model._network(run), views, run.settings, None)
-        lengths = (both[::2] - seen).norm(dim=1) / run.projected.projection.unit
+        both = two_views(step, model._network(plan), views, plan.settings, None)
+        lengths = (both[::2] - seen).norm(dim=1) / plan.projected.projection.unit
         expected = torch.full_like(lengths, length)
         torch.testing.assert_close(lengths, expected, rtol=1e-4, atol=0)
 

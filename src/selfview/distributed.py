@@ -1,9 +1,9 @@
 """One process or many, same code.
 
 In a process group every process runs the same fit on the same rows, and holds its share of each
-batch. What is a sum or a mean over the rows of a batch goes through its `Share`, which is trivial
-in one process and an all-reduce in many; random numbers are drawn for the whole batch, of which
-each process keeps its rows. So many processes do what one would, up to rounding.
+batch. What is a sum or a mean over the rows of a batch goes through its `BatchShard`, which
+is trivial in one process and an all-reduce in many; random numbers are drawn for the whole batch,
+of which each process keeps its rows. So many processes do what one would, up to rounding.
 """
 
 import os
@@ -34,7 +34,7 @@ class PeerError(SelfViewError):
     """Another process of the group failed, so that this one can't go on."""
 
 
-class Share:
+class BatchShard:
     """What a process holds of a batch: here all of it, in the one process that there is."""
 
     rows: slice = slice(None)  # of the batch
@@ -61,10 +61,10 @@ class Share:
         return sample(tuple(shape), **options)
 
 
-WHOLE = Share()
+WHOLE_BATCH = BatchShard()
 
 
-class Portion(Share):
+class DistributedShard(BatchShard):
     """What a process holds of a batch of `n` rows that several share: `start` up to `stop`."""
 
     def __init__(self, start: int, stop: int, n: int) -> None:
@@ -120,8 +120,8 @@ def laid_out_as(parameter: Tensor, gradient: Tensor) -> Tensor:
 
 
 T = TypeVar("T")
-Figures = Mapping[str, float]
-Objective = Callable[[Any], tuple[Tensor, Figures]]
+Metrics = Mapping[str, float]
+Objective = Callable[[Any], tuple[Tensor, Metrics]]
 
 
 @dataclass(frozen=True)
@@ -132,15 +132,15 @@ class Group:
     size: int = 1
 
     @property
-    def leads(self) -> bool:
+    def is_main(self) -> bool:
         """Is this the process that writes and speaks?"""
         return self.rank == 0
 
-    def share(self, n: int) -> Share:
+    def shard(self, n: int) -> BatchShard:
         """This process's share of a batch of `n` rows; sizes differ by at most one."""
         if self.size == 1:
-            return WHOLE
-        return Portion(self.rank * n // self.size, (self.rank + 1) * n // self.size, n)
+            return WHOLE_BATCH
+        return DistributedShard(self.rank * n // self.size, (self.rank + 1) * n // self.size, n)
 
     def barrier(self) -> None:
         """Wait until all processes are here."""
@@ -168,13 +168,13 @@ class Group:
                 "same arguments, to each; every process takes its own share of them"
             )
 
-    def from_leader(self, make: Callable[[], bytes | None]) -> bytes | None:
+    def from_main(self, make: Callable[[], bytes | None]) -> bytes | None:
         """What `make` returns in the first process, in all of them; it is called only there."""
         if self.size == 1:
             return make()
         data: bytes | None = None
-        with self.together():
-            if self.leads:
+        with self.all_or_none():
+            if self.is_main:
                 data = make()
         size = torch.tensor([-1 if data is None else len(data)], device=_device())
         dist.broadcast(size, 0)
@@ -204,7 +204,7 @@ class Group:
         count = torch.tensor([_restarts()], device=_device())
         return int(all_reduce(count, dist.ReduceOp.MAX)) > 0
 
-    def by_turns(self, read: Callable[[], T]) -> T:
+    def main_first(self, read: Callable[[], T]) -> T:
         """What `read` returns: called in the first process of each host, then in the others.
 
         So that what it leaves in a cache is made once.
@@ -214,7 +214,7 @@ class Group:
         first = int(os.environ.get("LOCAL_RANK", self.rank)) == 0
         result: list[T] = []
         for turn in (True, False):
-            with self.together():
+            with self.all_or_none():
                 if turn == first:
                     result.append(read())
         return result[0]
@@ -226,7 +226,7 @@ class Group:
                 dist.broadcast(tensor, 0)
 
     @contextmanager
-    def together(self) -> Iterator[None]:
+    def all_or_none(self) -> Iterator[None]:
         """Fail in all processes if one fails here, so that none waits for one that is gone."""
         if self.size == 1:
             yield
@@ -256,25 +256,25 @@ class Group:
         return DistributedDataParallel(module, static_graph=True)
 
     def gradients(
-        self, loss: Tensor, parameters: Sequence[nn.Parameter], share: Share
+        self, loss: Tensor, parameters: Sequence[nn.Parameter], shard: BatchShard
     ) -> Sequence[Tensor | None]:
         """Gradients of the mean over the whole batch of a loss that an `objective` gave."""
         if self.size == 1:
             return torch.autograd.grad(loss, list(parameters), allow_unused=True)
         # Gradients are averaged over the processes, of which each counts by its rows.
-        torch.autograd.backward(loss * (share.weight * self.size), inputs=list(parameters))
+        torch.autograd.backward(loss * (shard.weight * self.size), inputs=list(parameters))
         return [parameter.grad for parameter in parameters]
 
-    def means(self, figures: Figures, share: Share, device: torch.device) -> dict[str, float]:
-        """Means of the processes' figures, weighted by their rows.
+    def means(self, metrics: Metrics, shard: BatchShard, device: torch.device) -> dict[str, float]:
+        """Means of the processes' metrics, weighted by their rows.
 
-        Also how all processes learn that a figure of one is not finite, before they go on.
+        Also how all processes learn that a metric of one is not finite, before they go on.
         """
         if self.size == 1:
-            return dict(figures)
+            return dict(metrics)
         kind = torch.float32 if device.type == "mps" else torch.float64
-        values = torch.tensor(list(figures.values()), dtype=kind, device=device)
-        return dict(zip(figures, share.sum(values * share.weight).tolist(), strict=True))
+        values = torch.tensor(list(metrics.values()), dtype=kind, device=device)
+        return dict(zip(metrics, shard.sum(values * shard.weight).tolist(), strict=True))
 
 
 ALONE = Group()
@@ -288,7 +288,7 @@ class _Loss(nn.Module):
         self.loss = loss
         self.moved = nn.ParameterList(parameters)
 
-    def forward(self, step: Any) -> tuple[Tensor, Figures]:
+    def forward(self, step: Any) -> tuple[Tensor, Metrics]:
         return self.loss(step)
 
 

@@ -168,7 +168,9 @@ def neighbour_perplexity(Z: Floats, near: NDArray[np.intp]) -> float:
     return math.exp(min(losses))
 
 
-def figures(X: Floats, Z: Floats, *, cosine: bool = False, seed: int = 0) -> dict[str, float]:
+def neighbour_metrics(
+    X: Floats, Z: Floats, *, cosine: bool = False, seed: int = 0
+) -> dict[str, float]:
     """What the verdict is made of, from a sample of rows and their embedding.
 
     Returns
@@ -252,7 +254,7 @@ def verdict(
     Parameters
     ----------
     found : mapping
-        `figures`, `effective_rank` and `loss`; `prototype_use` where there are prototypes.
+        `neighbour_metrics`, `effective_rank` and `loss`; `prototype_use` where there are prototypes.
     dim, n_features : int
         Columns of the embedding, and of the data.
     steps : int

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from selfview.distributed import WHOLE, Share
+from selfview.distributed import WHOLE_BATCH, BatchShard
 
 
 def finite_log(q: Tensor) -> Tensor:
@@ -30,7 +30,12 @@ def swapped_kl(q1: Tensor, logits1: Tensor, q2: Tensor, logits2: Tensor) -> Tens
 
 
 def info_nce(
-    z1: Tensor, z2: Tensor, share: Share = WHOLE, *, power: float = 1.0, attraction: float = 1.0
+    z1: Tensor,
+    z2: Tensor,
+    shard: BatchShard = WHOLE_BATCH,
+    *,
+    power: float = 1.0,
+    attraction: float = 1.0,
 ) -> Tensor:
     """InfoNCE with a Cauchy (Student-t) kernel, as in InfoNC-t-SNE [1]_.
 
@@ -45,7 +50,7 @@ def info_nce(
     ----------
     z1, z2 : Tensor (batch, dim)
         Embeddings of the two views.
-    share : Share, default all of the batch
+    shard : BatchShard, default all of the batch
         Which rows of the batch these are, if several processes hold it.
     power : float, default 1.0
         Of the kernel: an inverse temperature.
@@ -68,10 +73,10 @@ def info_nce(
     with torch.autocast(z1.device.type, enabled=False):
         kind = torch.promote_types(z1.dtype, torch.float32)
         z1, z2 = z1.to(kind), z2.to(kind)
-        centre = share.mean(z1.detach(), 0)
+        centre = shard.mean(z1.detach(), 0)
         z1, z2 = z1 - centre, z2 - centre
-        all1, all2 = share.gather(z1), share.gather(z2)
-        own = torch.arange(len(all1), device=z1.device)[share.rows]
+        all1, all2 = shard.gather(z1), shard.gather(z2)
+        own = torch.arange(len(all1), device=z1.device)[shard.rows]
         there, back = power * _log_kernel(z1, all2), power * _log_kernel(z2, all1)
         loss = (F.cross_entropy(there, own) + F.cross_entropy(back, own)) / 2
         if attraction == 1:

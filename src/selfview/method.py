@@ -15,7 +15,7 @@ from selfview import health
 from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.base import Embedder, History
-from selfview.estimator.plan import Run, projected_rows
+from selfview.estimator.plan import FitPlan, projected_rows
 from selfview.estimator.recipes import RECIPES, SCHEDULES, input_scale, settings_of
 from selfview.losses import info_nce, swapped_kl
 from selfview.neighbours import Neighbours
@@ -69,7 +69,7 @@ class SelfView(Embedder):
         those of the batch's other rows. "auto": 1 where one of them is a neighbour; else, and in
         the paper's recipe, 0.
     adversarial_share : "auto" or float
-        Share of the steps in which a view is adversarial; in the others it is the row itself.
+        BatchShard of the steps in which a view is adversarial; in the others it is the row itself.
         "auto": 1/4 where the other view is a neighbour, else, and in the paper's recipe, 1.
     width : "auto" or int
         Of the perceptron's two hidden layers. "auto": by the number of rows; 1024 in the paper's
@@ -214,62 +214,62 @@ class SelfView(Embedder):
                 f"{self.target_entropy}"
             )
 
-    def _run(self, rows: Rows, stream: Stream | None = None) -> Run:
-        run = super()._run(rows, stream)
+    def _plan(self, rows: Rows, stream: Stream | None = None) -> FitPlan:
+        plan = super()._plan(rows, stream)
         if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
-            run = replace(run, summary=replace(run.summary, spreads=()))
+            plan = replace(plan, summary=replace(plan.summary, column_stds=()))
         folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
         recipe = RECIPES[self.recipe]
-        kind = recipe.text if run.summary.text_like else recipe.dense
+        kind = recipe.text if plan.summary.text_like else recipe.dense
         perceptron = self._encoder_for(rows.shape) in ("auto", "mlp")
         if kind.components and perceptron and not stream:
-            projected = projected_rows(rows, run.summary, kind, folder)
-            run = replace(run, shape=projected.shape, projected=projected)
+            projected = projected_rows(rows, plan.summary, kind, folder)
+            plan = replace(plan, shape=projected.shape, projected=projected)
             if self.epochs == "auto":
-                run = replace(run, epochs=max(1, round(recipe.steps(rows.n) / run.batches)))
-        run = replace(run, settings=settings_of(self, run))
-        if not run.settings.neighbours:
-            return run
-        among = stream.window if stream else run.projected or rows
+                plan = replace(plan, epochs=max(1, round(recipe.steps(rows.n) / plan.batches)))
+        plan = replace(plan, settings=settings_of(self, plan))
+        if not plan.settings.neighbours:
+            return plan
+        among = stream.window if stream else plan.projected or rows
         neighbours = Neighbours(
             among,
-            lambda index: run.formed(among.pick(index)),
-            count=run.settings.neighbours,
+            lambda index: plan.formed(among.pick(index)),
+            count=plan.settings.neighbours,
             first=rows.n,
-            angle=run.settings.by_angle,
-            components=run.settings.search_components,
-            scale=input_scale(run.summary),
-            about=asdict(run.summary),
+            angle=plan.settings.by_angle,
+            components=plan.settings.search_components,
+            scale=input_scale(plan.summary),
+            about=asdict(plan.summary),
             folder=folder,
         )
-        return replace(run, neighbours=neighbours)
+        return replace(plan, neighbours=neighbours)
 
-    def _network(self, run: Run) -> EncoderHead:
+    def _network(self, plan: FitPlan) -> EncoderHead:
         normed = self.batch_norm in ("both", "encoder")
-        name = "mlp" if run.projected else self._encoder_for(run.shape)
-        width = run.settings.width
-        encoder = encoders.make_encoder(name, run.shape, self.n_components, normed, width)
-        dim = self._embedding_dim(encoder, run)
+        name = "mlp" if plan.projected else self._encoder_for(plan.shape)
+        width = plan.settings.width
+        encoder = encoders.make_encoder(name, plan.shape, self.n_components, normed, width)
+        dim = self._embedding_dim(encoder, plan)
         if not isinstance(self.encoder, nn.Module):  # an own one takes the rows as they are
-            scale = 1.0 if run.projected else input_scale(run.summary)
+            scale = 1.0 if plan.projected else input_scale(plan.summary)
             encoder = ScaledEncoder(scale, *encoder.children())
         head = encoders.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
         start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
-        return EncoderHead(encoder, head, epsilon=run.settings.epsilon, temperature=start)
+        return EncoderHead(encoder, head, epsilon=plan.settings.epsilon, temperature=start)
 
-    def _phases(self, network: EncoderHead, run: Run) -> list[Phase]:
-        k, iterations, settings = self.n_prototypes, self.sinkhorn_iterations, run.settings
+    def _phases(self, network: EncoderHead, plan: FitPlan) -> list[Phase]:
+        k, iterations, settings = self.n_prototypes, self.sinkhorn_iterations, plan.settings
 
         def targets(logits: Tensor, step: Step) -> Tensor:
             """Targets of a view, with the temperature that the last view left (Algorithm 2)."""
             logits = logits.detach().float()
             temperature = float(network.temperature)
             if self.temperature != "adaptive":
-                return sinkhorn(logits, temperature, iterations, step.share)
-            done = run.stream.step(step.epoch) if run.stream else step.epoch * run.batches
+                return sinkhorn(logits, temperature, iterations, step.shard)
+            done = plan.stream.step(step.epoch) if plan.stream else step.epoch * plan.batches
             progress = done / settings.warmup if settings.warmup else 1.0
             aim = scheduled_entropy(settings.target_entropy, k, progress)
-            q, temperature = adapt_temperature(logits, temperature, aim, iterations, step.share)
+            q, temperature = adapt_temperature(logits, temperature, aim, iterations, step.shard)
             network.temperature.fill_(temperature)
             return q
 
@@ -277,8 +277,8 @@ class SelfView(Embedder):
             """InfoNCE of neighbours; in every so many steps also the swapped prediction."""
             predicts = step.index % settings.every == 0
             views = self.views if predicts else "none"
-            x = two_views(step, network, views, settings, run.neighbours)
-            with autocast_weights(network.layers, run.device):
+            x = two_views(step, network, views, settings, plan.neighbours)
+            with autocast_weights(network.layers, plan.device):
                 z = network.features(x, parts=2)
                 logits = network.logits(z, parts=2) if predicts else None
             value, metrics = z.new_zeros(()), {}
@@ -289,31 +289,31 @@ class SelfView(Embedder):
                 value = swapped_kl(q1, o1, q2, o2)
                 metrics = {
                     "loss_over_log_k": value.item() / math.log(k),
-                    "entropy": float(entropy(q2, step.share)),
+                    "entropy": float(entropy(q2, step.shard)),
                     "temperature": float(network.temperature),
-                    "marginal_error": marginal_error(q2, step.share),
+                    "marginal_error": marginal_error(q2, step.shard),
                 }
             if settings.contrast:
                 pull = 1 + (settings.attraction - 1) * max(
-                    0.0, 2 * step.epoch / max(run.epochs, 1) - 1
+                    0.0, 2 * step.epoch / max(plan.epochs, 1) - 1
                 )
                 z1, z2 = split_views(z, 2)
-                nce = info_nce(z1, z2, step.share, power=settings.power, attraction=pull)
+                nce = info_nce(z1, z2, step.shard, power=settings.power, attraction=pull)
                 value = value + settings.contrast * nce
                 metrics["info_nce"] = nce.item()
             return value, metrics
 
         learned = [p for p in network.parameters() if p.requires_grad]  # an encoder may be frozen
-        return [Phase("loss", learned, loss, self._rate(run))]
+        return [Phase("loss", learned, loss, self._rate(plan))]
 
-    def _finish(self, network: EncoderHead, rows: Rows, run: Run) -> None:
+    def _finish(self, network: EncoderHead, rows: Rows, plan: FitPlan) -> None:
         if not isinstance(network.encoder, ScaledEncoder):
             return
-        if run.settings.whiten:
-            most = STREAM_ROWS if run.stream else ROWS
-            whiten(network.encoder, partial(run.batch, rows), rows.n, run.seed, most)
-        if run.projected is not None:
-            projection = run.projected.projection
+        if plan.settings.whiten:
+            most = STREAM_ROWS if plan.stream else ROWS
+            whiten(network.encoder, partial(plan.batch, rows), rows.n, plan.seed, most)
+        if plan.projected is not None:
+            projection = plan.projected.projection
             network.encoder.fold(projection.mean, projection.scale, projection.basis)
 
     @property
@@ -337,10 +337,12 @@ class SelfView(Embedder):
         network = self._fitted_network()
         return self._apply(lambda x: torch.softmax(network(x), dim=1), X, self.n_prototypes)
 
-    def _headline(self, rows: Rows, run: Run, network: EncoderHead) -> str:
-        scaled = ", columns divided by their standard deviations" if run.summary.spreads else ""
+    def _headline(self, rows: Rows, plan: FitPlan, network: EncoderHead) -> str:
+        scaled = (
+            ", columns divided by their standard deviations" if plan.summary.column_stds else ""
+        )
         epsilon = f", epsilon {float(network.epsilon):.3g}"
-        return super()._headline(rows, run, network) + epsilon + scaled
+        return super()._headline(rows, plan, network) + epsilon + scaled
 
     def _diagnose(self, network: EncoderHead, x: Tensor, history: History) -> dict[str, float]:
         p = torch.softmax(network(x).float(), dim=1).cpu().numpy()
@@ -352,16 +354,16 @@ class SelfView(Embedder):
             "marginal_error": last.get("marginal_error", math.nan),
         }
 
-    def _highest_loss(self, rows: Rows, run: Run) -> float:
+    def _highest_loss(self, rows: Rows, plan: FitPlan) -> float:
         uniform = 2 * math.log(self.n_prototypes)
-        return uniform + run.settings.contrast * math.log(min(rows.n, self.batch_size))
+        return uniform + plan.settings.contrast * math.log(min(rows.n, self.batch_size))
 
-    def _suspects(self, run: Run) -> list[health.Setting]:
+    def _suspects(self, plan: FitPlan) -> list[health.Setting]:
         given = {"epsilon": self.epsilon, "xi": self.xi, "contrast": self.contrast or "auto"}
-        usual = asdict(settings_of(type(self)(recipe=self.recipe), run))
+        usual = asdict(settings_of(type(self)(recipe=self.recipe), plan))
         settings = [
             health.Setting(name, float(value), usual[name])
             for name, value in given.items()
             if value != "auto"
         ]
-        return super()._suspects(run) + settings
+        return super()._suspects(plan) + settings

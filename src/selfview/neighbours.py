@@ -88,14 +88,14 @@ class Neighbours:
         """
         near = self.numbers[step.rows]  # (batch, count)
         options = dict(generator=step.generator, device=step.generator.device)
-        chance = step.share.draw(torch.rand, near.shape[:1], **options).cpu().numpy()
+        chance = step.shard.draw(torch.rand, near.shape[:1], **options).cpu().numpy()
         chosen = (chance**2 * self.count).astype(np.intp)
         return self.take(near[np.arange(len(near)), chosen].astype(np.intp))
 
     @cached_property
     def numbers(self) -> NDArray[np.int32]:
         """(n, count); found by one process for all that share a fit."""
-        data = current().from_leader(lambda: self._found().tobytes())
+        data = current().from_main(lambda: self._found().tobytes())
         return np.frombuffer(data or b"", np.int32).reshape(self.n, self.count)
 
     def _found(self) -> NDArray[np.int32]:

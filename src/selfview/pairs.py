@@ -49,7 +49,7 @@ def two_views(
     scale = scale_of(network.encoder)
     unit = scale if scale.ndim else None  # of the columns, if lengths are counted in them
     for _ in range(kinds.count("random")):
-        found.append(moved(x, random_perturbation(x, xi, step.generator, step.share), unit))
+        found.append(moved(x, random_perturbation(x, xi, step.generator, step.shard), unit))
     if count := kinds.count("adversarial"):
         with frozen_batch_norm_stats(network), without_weight_grad(network.layers):
             with torch.no_grad():
@@ -61,7 +61,7 @@ def two_views(
                 epsilon=epsilon,
                 xi=xi,
                 generator=step.generator,
-                share=step.share,
+                shard=step.shard,
                 count=count,
                 unit=unit,
             )

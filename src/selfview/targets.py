@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from selfview.distributed import WHOLE, Share
+from selfview.distributed import WHOLE_BATCH, BatchShard
 
 TEMPERATURE_RANGE = (0.1, 1.0)
 TEMPERATURE_STEP = 0.1  # h_step
@@ -16,7 +16,9 @@ POLICY_ROUNDS = 5
 ROUNDS = 20
 
 
-def sinkhorn(logits: Tensor, temperature: float, iterations: int, share: Share = WHOLE) -> Tensor:
+def sinkhorn(
+    logits: Tensor, temperature: float, iterations: int, shard: BatchShard = WHOLE_BATCH
+) -> Tensor:
     """Soft assignment of rows to prototypes in which all prototypes are used equally.
 
     The kernel exp(logits / temperature) is scaled in turn to row sums 1/batch and column sums 1/k,
@@ -27,7 +29,7 @@ def sinkhorn(logits: Tensor, temperature: float, iterations: int, share: Share =
     logits : Tensor (batch, k)
     temperature : float
     iterations : int
-    share : Share
+    shard : BatchShard
         Which rows of the batch these are, if several processes hold it: column sums are over all.
 
     Returns
@@ -49,27 +51,27 @@ def sinkhorn(logits: Tensor, temperature: float, iterations: int, share: Share =
         # The largest entry of every row and every column becomes 1: no sum below is zero, whatever
         # the logits. Rows are scaled anyway; what columns gain is taken off v.
         kernel -= kernel.amax(1, keepdim=True)
-        gain = -share.amax(kernel)
+        gain = -shard.amax(kernel)
         kernel.add_(gain).exp_()
         v = torch.exp(-gain)
         for _ in range(min(ROUNDS, iterations - done)):
             u = 1 / (kernel @ v)  # the constants 1/batch and 1/k cancel in the end
-            v = 1 / share.sum(kernel.T @ u)
+            v = 1 / shard.sum(kernel.T @ u)
         log_v += gain + v.log()
     q = kernel.mul_(v)
     q /= q.sum(1, keepdim=True)
     return q.to(logits.dtype)
 
 
-def entropy(q: Tensor, share: Share = WHOLE) -> Tensor:
+def entropy(q: Tensor, shard: BatchShard = WHOLE_BATCH) -> Tensor:
     """Mean entropy of the rows of `q`, in nats."""
     log_q = q.clamp_min(torch.finfo(q.dtype).tiny).log_()  # finite where q is 0, as is the product
-    return -share.mean((q * log_q).sum(1))
+    return -shard.mean((q * log_q).sum(1))
 
 
-def marginal_error(q: Tensor, share: Share = WHOLE) -> float:
+def marginal_error(q: Tensor, shard: BatchShard = WHOLE_BATCH) -> float:
     """Largest relative deviation of a prototype's share from 1/k."""
-    return float((share.mean(q, 0) * q.shape[1] - 1).abs().max())
+    return float((shard.mean(q, 0) * q.shape[1] - 1).abs().max())
 
 
 def scheduled_entropy(final: float, k: int, progress: float) -> float:
@@ -83,7 +85,7 @@ def adapt_temperature(
     temperature: float,
     target_entropy: float,
     iterations: int,
-    share: Share = WHOLE,
+    shard: BatchShard = WHOLE_BATCH,
 ) -> tuple[Tensor, float]:
     """Targets whose mean entropy is near `target_entropy`, and the temperature that gave them.
 
@@ -94,8 +96,8 @@ def adapt_temperature(
 
     def solve(temperature: float) -> tuple[Tensor, float]:
         if temperature not in known:
-            q = sinkhorn(logits, temperature, iterations, share)
-            known[temperature] = q, float(entropy(q, share))
+            q = sinkhorn(logits, temperature, iterations, shard)
+            known[temperature] = q, float(entropy(q, shard))
         return known[temperature]
 
     q, found = solve(temperature)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from selfview.distributed import WHOLE, Share
+from selfview.distributed import WHOLE_BATCH, BatchShard
 
 Network = Callable[[Tensor], Tensor]
 
@@ -60,15 +60,15 @@ def moved(x: Tensor, steps: Tensor, unit: Tensor | None = None) -> Tensor:
 
 
 def random_perturbation(
-    x: Tensor, length: float | Tensor, generator: torch.Generator, share: Share = WHOLE
+    x: Tensor, length: float | Tensor, generator: torch.Generator, shard: BatchShard = WHOLE_BATCH
 ) -> Tensor:
     """A step of the given length in a direction that is uniform on the sphere, for every row."""
-    noise = share.draw(torch.randn, x.shape, generator=generator, device=x.device, dtype=x.dtype)
+    noise = shard.draw(torch.randn, x.shape, generator=generator, device=x.device, dtype=x.dtype)
     return scaled(noise, length)
 
 
 def _probes(
-    x: Tensor, length: float, generator: torch.Generator, share: Share, count: int
+    x: Tensor, length: float, generator: torch.Generator, shard: BatchShard, count: int
 ) -> Tensor:
     """(batch, count, *shape): random steps, for every row some that are independent of each other.
 
@@ -81,7 +81,7 @@ def _probes(
         steps = scaled(torch.randn(rows + count - 1, *others, **options), length)
         return steps.unfold(0, count, 1).movedim(-1, 1)
 
-    return share.draw(sample, x.shape, generator=generator, device=x.device, dtype=x.dtype)
+    return shard.draw(sample, x.shape, generator=generator, device=x.device, dtype=x.dtype)
 
 
 def divergence(p: Tensor, logits: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ def adversarial_perturbation(
     xi: float,
     generator: torch.Generator,
     power_iterations: int = 1,
-    share: Share = WHOLE,
+    shard: BatchShard = WHOLE_BATCH,
     count: int = 1,
     unit: Tensor | None = None,
 ) -> Tensor:
@@ -118,7 +118,7 @@ def adversarial_perturbation(
     power_iterations : int
         The paper takes one. More converge to the top eigenvector of the Fisher information when
         `xi` is small.
-    share : Share
+    shard : BatchShard
         Which rows of the batch these are, if several processes hold it.
     count : int
         Steps for every row, each from a probe of its own.
@@ -130,7 +130,7 @@ def adversarial_perturbation(
     Tensor (batch * count, *shape)
         The steps of a row stand together.
     """
-    steps = _probes(x, xi, generator, share, count)
+    steps = _probes(x, xi, generator, shard, count)
     p = p.repeat_interleave(count, 0)
     for left in reversed(range(power_iterations)):
         probes = moved(x, steps, unit).flatten(0, 1).requires_grad_()

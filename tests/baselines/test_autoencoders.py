@@ -31,7 +31,7 @@ from selfview.baselines.generative import (
 )
 from selfview.baselines.learned import mean_and_scale, principal_start
 from selfview.errors import InputError
-from selfview.estimator.base import Run
+from selfview.estimator.base import FitPlan
 from selfview.networks import encoders
 from selfview.rows.base import Summary
 from selfview.rows.conversion import as_rows
@@ -148,11 +148,11 @@ def test_decoders_begin_with_the_mean_row(kind, few):
 class LinearAutoEncoder(AutoEncoder):
     """Linear layers only, for which the best that can be reached is known."""
 
-    def _encoder(self, run):
-        return nn.Linear(*run.shape, self.n_components)
+    def _encoder(self, plan):
+        return nn.Linear(*plan.shape, self.n_components)
 
-    def _decoder(self, dim, run):
-        return nn.Linear(dim, *run.shape)
+    def _decoder(self, dim, plan):
+        return nn.Linear(dim, *plan.shape)
 
 
 def test_linear_autoencoder_reaches_pcas_reconstruction_error(blobs):
@@ -224,8 +224,8 @@ def test_posterior_tells_rows_apart_and_has_a_divergence(few):
 
 
 def parameters(kind, shape, **options):
-    run = Run(shape, Summary(), 1, 0, torch.device("cpu"))
-    model = kind(10, **options)._network(run)
+    plan = FitPlan(shape, Summary(), 1, 0, torch.device("cpu"))
+    model = kind(10, **options)._network(plan)
     return list(model.parameters())
 
 

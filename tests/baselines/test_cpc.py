@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from selfview.baselines import CPC, AutoEncoder
 from selfview.baselines.cpc import image_patches, info_nce, vector_segments
 from selfview.errors import InputError
-from selfview.estimator.base import Run
+from selfview.estimator.base import FitPlan
 from selfview.rows.base import Summary
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
@@ -101,8 +101,8 @@ def test_rows_of_one_part_are_refused(rng):
 
 
 def count(kind, shape):
-    run = Run(shape, Summary(), 1, 0, torch.device("cpu"))
-    return sum(p.numel() for p in kind(10, batch_norm=False)._network(run).parameters())
+    plan = FitPlan(shape, Summary(), 1, 0, torch.device("cpu"))
+    return sum(p.numel() for p in kind(10, batch_norm=False)._network(plan).parameters())
 
 
 def test_parameters_are_about_those_of_table_1():

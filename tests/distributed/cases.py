@@ -118,15 +118,15 @@ def baselines():
 
 def batch_norm():
     """Two passes through batch norms: outputs, gradients, and what is remembered."""
-    share = current().share(9)
+    shard = current().shard(9)
     torch.manual_seed(0)
     flat, images = nn.BatchNorm1d(3), nn.BatchNorm2d(2, momentum=None)
     plain = nn.BatchNorm1d(3, affine=False, track_running_stats=False)
     network = nn.ModuleList([flat, images, plain, flat])
     found = {}
-    x = (100 + torch.randn(9, 3))[share.rows].requires_grad_()
-    pictures = torch.randn(9, 2, 4, 5)[share.rows].requires_grad_()
-    slopes = torch.randn(9, 3)[share.rows], torch.randn(9, 2, 4, 5)[share.rows]
+    x = (100 + torch.randn(9, 3))[shard.rows].requires_grad_()
+    pictures = torch.randn(9, 2, 4, 5)[shard.rows].requires_grad_()
+    slopes = torch.randn(9, 3)[shard.rows], torch.randn(9, 2, 4, 5)[shard.rows]
     with synchronised(network, current()):
         for _ in range(2):
             outs = network[2](network[0](x)), network[1](pictures)
@@ -136,35 +136,35 @@ def batch_norm():
     assert network[0] is flat
     assert network[3] is flat
     for i, t in enumerate((*outs, *inputs)):
-        found[f"row{i}"] = share.gather(t.detach()).numpy()
+        found[f"row{i}"] = shard.gather(t.detach()).numpy()
     for i, t in enumerate(weights):
-        found[f"weight{i}"] = share.sum(t).numpy()
+        found[f"weight{i}"] = shard.sum(t).numpy()
     return found | {name: t.numpy() for name, t in network.state_dict().items()}
 
 
 def transport():
     """Targets of logits that a plain exponential could not take, and what is said of them."""
-    share = current().share(11)
+    shard = current().shard(11)
     logits = torch.randn(11, 5, generator=torch.Generator().manual_seed(0))
     found = {}
     for scale in (1.0, 30.0, 3000.0):
-        own = (logits * scale)[share.rows]
-        q = sinkhorn(own, 0.5, 25, share)
-        found[f"q{scale}"] = share.gather(q).numpy()
-        found[f"entropy{scale}"] = entropy(q, share).numpy()
-        found[f"marginal{scale}"] = np.array(marginal_error(q, share))
-        adapted, temperature = adapt_temperature(own, 1.0, 0.8, 10, share)
-        found[f"adapted{scale}"] = share.gather(adapted).numpy()
+        own = (logits * scale)[shard.rows]
+        q = sinkhorn(own, 0.5, 25, shard)
+        found[f"q{scale}"] = shard.gather(q).numpy()
+        found[f"entropy{scale}"] = entropy(q, shard).numpy()
+        found[f"marginal{scale}"] = np.array(marginal_error(q, shard))
+        adapted, temperature = adapt_temperature(own, 1.0, 0.8, 10, shard)
+        found[f"adapted{scale}"] = shard.gather(adapted).numpy()
         found[f"temperature{scale}"] = np.array(temperature)
     return found
 
 
 def noise():
-    share = current().share(11)
+    shard = current().shard(11)
     generator = torch.Generator().manual_seed(0)
-    x = torch.zeros(11, 7)[share.rows]
-    length = 2.0 * share.draw(torch.rand, (len(x), 1), generator=generator)
-    return {"step": share.gather(random_perturbation(x, length, generator, share)).numpy()}
+    x = torch.zeros(11, 7)[shard.rows]
+    length = 2.0 * shard.draw(torch.rand, (len(x), 1), generator=generator)
+    return {"step": shard.gather(random_perturbation(x, length, generator, shard)).numpy()}
 
 
 def refusals():
@@ -239,7 +239,7 @@ def table():
         warnings.simplefilter("ignore", CollapseWarning)
         Z = model.fit_transform(dataset.X)
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(group.from_leader(lambda: name.encode()).decode())
+        folder = Path(group.from_main(lambda: name.encode()).decode())
         _write_together(folder / "z.csv", model, dataset, group)
         group.barrier()
         lines = (folder / "z.csv").read_text().splitlines()

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from selfview.baselines.learned import CentredRun, Centring, Learned, principal_start
-from selfview.distributed import WHOLE, Share
+from selfview.baselines.learned import CentredPlan, Centring, Learned, principal_start
+from selfview.distributed import WHOLE_BATCH, BatchShard
 from selfview.estimator import parameters
-from selfview.estimator.base import Run
+from selfview.estimator.base import FitPlan
 from selfview.estimator.recipes import RECIPES
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
@@ -27,7 +27,7 @@ from selfview.training.loop import Phase, Step
 CORRUPTIONS = ("masking", "gaussian")
 
 
-def kl_sparsity(activation: Tensor, target: float, share: Share = WHOLE) -> Tensor:
+def kl_sparsity(activation: Tensor, target: float, shard: BatchShard = WHOLE_BATCH) -> Tensor:
     """KL divergence of the units' mean activations from `target`, summed over the units.
 
     Every unit is taken as a Bernoulli variable whose mean is that of its activation over the
@@ -38,7 +38,7 @@ def kl_sparsity(activation: Tensor, target: float, share: Share = WHOLE) -> Tens
     activation : Tensor (batch, dim)
         Between 0 and 1.
     target : float
-    share : Share, default all rows
+    shard : BatchShard, default all rows
         Which rows of the batch these are, if several processes hold it.
 
     Examples
@@ -46,13 +46,13 @@ def kl_sparsity(activation: Tensor, target: float, share: Share = WHOLE) -> Tens
     >>> kl_sparsity(torch.full((8, 3), 0.2), target=0.2).item()
     0.0
     """
-    mean = share.mean(activation, 0).clamp(1e-6, 1 - 1e-6)  # (dim,)
+    mean = shard.mean(activation, 0).clamp(1e-6, 1 - 1e-6)  # (dim,)
     p, off = torch.tensor(target).to(mean), torch.tensor(1 - target).to(mean)
     return (p * (p / mean).log() + off * (off / (1 - mean)).log()).sum()
 
 
 def corrupt(
-    x: Tensor, kind: str, level: float, generator: torch.Generator, share: Share = WHOLE
+    x: Tensor, kind: str, level: float, generator: torch.Generator, shard: BatchShard = WHOLE_BATCH
 ) -> Tensor:
     """`x` with a share of its entries set to zero ("masking"), or with noise added ("gaussian").
 
@@ -63,7 +63,7 @@ def corrupt(
     level : float
         Probability that an entry is zeroed, or the noise's standard deviation.
     generator : torch.Generator
-    share : Share, default all rows
+    shard : BatchShard, default all rows
         Which rows of the batch these are, if several processes hold it.
 
     Examples
@@ -73,7 +73,7 @@ def corrupt(
     True
     """
     sample = torch.rand if kind == "masking" else torch.randn
-    draw = share.draw(sample, x.shape, generator=generator, device=x.device, dtype=x.dtype)
+    draw = shard.draw(sample, x.shape, generator=generator, device=x.device, dtype=x.dtype)
     return x * (draw >= level) if kind == "masking" else x + level * draw
 
 
@@ -156,25 +156,25 @@ class AutoEncoder(Learned):
 
         return self._apply(rebuild, X, self.n_features_in_).reshape(-1, *self.shape_in_)
 
-    def _network(self, run: Run) -> EncoderDecoder:
-        encoder = self._encoder(run)
-        dim = self._embedding_dim(encoder, run)
-        return self.network_class(Centring(run), encoder, self._decoder(dim, run), dim)
+    def _network(self, plan: FitPlan) -> EncoderDecoder:
+        encoder = self._encoder(plan)
+        dim = self._embedding_dim(encoder, plan)
+        return self.network_class(Centring(plan), encoder, self._decoder(dim, plan), dim)
 
-    def _encoder(self, run: Run) -> nn.Sequential:
-        return nn.Sequential(*self._layers(run), *self._norm(affine=False))
+    def _encoder(self, plan: FitPlan) -> nn.Sequential:
+        return nn.Sequential(*self._layers(plan), *self._norm(affine=False))
 
-    def _layers(self, run: Run) -> list[nn.Module]:
+    def _layers(self, plan: FitPlan) -> list[nn.Module]:
         """The layers of the encoder; a user's encoder is a single one."""
         made = encoders.make_encoder(
-            self._encoder_for(run.shape), run.shape, self.n_components, self.batch_norm
+            self._encoder_for(plan.shape), plan.shape, self.n_components, self.batch_norm
         )
         if isinstance(self.encoder, nn.Module):
             return [made]
         assert isinstance(made, nn.Sequential)
         # Not of a model that is read from a file; the paper has no such start.
-        if isinstance(run, CentredRun) and RECIPES[self.recipe].principal_start:
-            principal_start(made, Centring(run)(run.sample))
+        if isinstance(plan, CentredPlan) and RECIPES[self.recipe].principal_start:
+            principal_start(made, Centring(plan)(plan.sample))
         return list(made)
 
     def _norm(self, affine: bool) -> list[nn.BatchNorm1d]:
@@ -182,10 +182,10 @@ class AutoEncoder(Learned):
         normed = self.batch_norm and not own
         return [nn.BatchNorm1d(self.n_components, affine=affine)] if normed else []
 
-    def _decoder(self, dim: int, run: Run) -> nn.Module:
-        name = self._encoder_for(run.shape)
+    def _decoder(self, dim: int, plan: FitPlan) -> nn.Module:
+        name = self._encoder_for(plan.shape)
         made = encoders.make_decoder(
-            name if isinstance(name, str) else "mlp", dim, run.shape, self.batch_norm
+            name if isinstance(name, str) else "mlp", dim, plan.shape, self.batch_norm
         )
         # Its first output is the mean row: random outputs would mislead the encoder.
         *_, last = (layer for layer in made if hasattr(layer, "weight"))
@@ -193,11 +193,11 @@ class AutoEncoder(Learned):
             nn.init.zeros_(parameter)
         return made
 
-    def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
+    def _phases(self, network: nn.Module, plan: FitPlan) -> list[Phase]:
         def loss(step: Step) -> tuple[Tensor, Mapping[str, float]]:
             return self._loss(network, step)
 
-        rate = self._rate(run)
+        rate = self._rate(plan)
         learned = [p for p in network.parameters() if p.requires_grad]  # an encoder may be frozen
         return [Phase("loss", learned, loss, rate)]
 
@@ -245,18 +245,18 @@ class SparseAutoEncoder(AutoEncoder):
         parameters.share("target_activation", self.target_activation)
         parameters.positive("penalty", self.penalty)
 
-    def _encoder(self, run: Run) -> nn.Sequential:
+    def _encoder(self, plan: FitPlan) -> nn.Sequential:
         norm = self._norm(affine=True)
         for layer in norm:
             # Around zero the sigmoid's mean is a half, and to learn another takes long.
             rho = self.target_activation
             nn.init.constant_(layer.bias, math.log(rho / (1 - rho)))
-        return nn.Sequential(*self._layers(run), *norm, nn.Sigmoid())
+        return nn.Sequential(*self._layers(plan), *norm, nn.Sigmoid())
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
         z = network.encoder(step.batch)
         error = functional.mse_loss(network.decoder(z).float(), network.centring(step.batch))
-        divergence = kl_sparsity(z.float(), self.target_activation, step.share)
+        divergence = kl_sparsity(z.float(), self.target_activation, step.shard)
         metrics = {"error": error.item(), "activation": z.mean().item()}
         return 0.5 * step.batch[0].numel() * error + self.penalty * divergence, metrics
 
@@ -303,6 +303,6 @@ class DenoisingAutoEncoder(AutoEncoder):
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
         clean = network.centring(step.batch)
-        noisy = corrupt(clean, self.corruption, self.level, step.generator, step.share)
+        noisy = corrupt(clean, self.corruption, self.level, step.generator, step.shard)
         rebuilt = network.decoder(network.encoder[1:](noisy))
         return functional.mse_loss(rebuilt.float(), clean), {}

@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from selfview.baselines.learned import Centring, Learned
-from selfview.distributed import WHOLE, Share
+from selfview.distributed import WHOLE_BATCH, BatchShard
 from selfview.errors import InputError
-from selfview.estimator.base import Run
+from selfview.estimator.base import FitPlan
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
 from selfview.training.loop import Phase, Step
@@ -26,7 +26,7 @@ IMAGE_WIDTH, VECTOR_WIDTH = 96, 512  # of a part's code; about the paper's numbe
 AHEAD = 4  # parts ahead that a context predicts
 
 
-def info_nce(predictions: Tensor, codes: Tensor, share: Share = WHOLE) -> Tensor:
+def info_nce(predictions: Tensor, codes: Tensor, shard: BatchShard = WHOLE_BATCH) -> Tensor:
     """InfoNCE: the cross-entropy of finding each row's code among those of the batch, in nats.
 
     -mean over rows i of log(exp(p_i . c_i) / sum_j exp(p_i . c_j)). log(batch) minus this is a
@@ -37,7 +37,7 @@ def info_nce(predictions: Tensor, codes: Tensor, share: Share = WHOLE) -> Tensor
     ----------
     predictions, codes : Tensor (pairs, batch, width)
         Row i of a prediction belongs to row i of the code; all others are its negatives.
-    share : Share, default all rows
+    shard : BatchShard, default all rows
         Which rows of the batch these are, if several processes hold it: negatives are from all.
 
     Examples
@@ -45,9 +45,9 @@ def info_nce(predictions: Tensor, codes: Tensor, share: Share = WHOLE) -> Tensor
     >>> round(info_nce(torch.zeros(1, 8, 2), torch.ones(1, 8, 2)).item(), 4)  # log 8
     2.0794
     """
-    codes = share.gather(codes, dim=1)
+    codes = shard.gather(codes, dim=1)
     scores = predictions @ codes.transpose(1, 2)  # (pairs, batch, batch)
-    own = torch.arange(codes.shape[1], device=scores.device)[share.rows].expand(len(scores), -1)
+    own = torch.arange(codes.shape[1], device=scores.device)[shard.rows].expand(len(scores), -1)
     return functional.cross_entropy(scores.flatten(0, 1).float(), own.flatten())
 
 
@@ -186,21 +186,21 @@ class CPC(Learned):
 
     encoder = "auto"  # not a parameter
 
-    def _network(self, run: Run) -> PredictiveNetwork:
-        encoder = ContextEncoder(Centring(run), run.shape, self.n_components, self.batch_norm)
+    def _network(self, plan: FitPlan) -> PredictiveNetwork:
+        encoder = ContextEncoder(Centring(plan), plan.shape, self.n_components, self.batch_norm)
         if encoder.parts < 2:
             raise InputError(
                 "CPC predicts parts of a row from others, and needs rows of at least two features "
-                f"or 2 x 1 pixels; got n_features = {math.prod(run.shape)}"
+                f"or 2 x 1 pixels; got n_features = {math.prod(plan.shape)}"
             )
         return PredictiveNetwork(encoder, self.n_components)
 
-    def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
+    def _phases(self, network: nn.Module, plan: FitPlan) -> list[Phase]:
         def loss(step: Step) -> tuple[Tensor, Mapping[str, float]]:
             predictions, codes = network(step.batch)
-            value = info_nce(predictions, codes, step.share)
-            batch = len(step.batch) / step.share.weight
+            value = info_nce(predictions, codes, step.shard)
+            batch = len(step.batch) / step.shard.weight
             return value, {"information": math.log(batch) - value.item()}
 
         parameters: Any = list(network.parameters())
-        return [Phase("loss", parameters, loss, self._rate(run))]
+        return [Phase("loss", parameters, loss, self._rate(plan))]

@@ -11,9 +11,9 @@ from torch.nn.functional import softplus
 
 from selfview.baselines.autoencoders import AutoEncoder, EncoderDecoder
 from selfview.baselines.learned import Centring
-from selfview.distributed import WHOLE, Share
+from selfview.distributed import WHOLE_BATCH, BatchShard
 from selfview.estimator import parameters
-from selfview.estimator.base import Run
+from selfview.estimator.base import FitPlan
 from selfview.networks import encoders
 from selfview.training.loop import Phase, Step
 
@@ -35,16 +35,18 @@ def kl_from_standard_normal(mean: Tensor, log_variance: Tensor) -> Tensor:
 
 
 def reparametrise(
-    mean: Tensor, log_variance: Tensor, generator: torch.Generator, share: Share = WHOLE
+    mean: Tensor, log_variance: Tensor, generator: torch.Generator, shard: BatchShard = WHOLE_BATCH
 ) -> Tensor:
     """A draw from N(mean, exp(log_variance)) through which gradients pass."""
-    noise = share.draw(
+    noise = shard.draw(
         torch.randn, mean.shape, generator=generator, device=mean.device, dtype=mean.dtype
     )
     return mean + (0.5 * log_variance).exp() * noise
 
 
-def gaussian_nll(x: Tensor, mean: Tensor, variance: float | None, share: Share = WHOLE) -> Tensor:
+def gaussian_nll(
+    x: Tensor, mean: Tensor, variance: float | None, shard: BatchShard = WHOLE_BATCH
+) -> Tensor:
     """Mean over rows of -log N(x; mean, variance I), without the constant; nats.
 
     With variance None it is the maximum-likelihood one, the mean squared error, so that the value
@@ -52,7 +54,7 @@ def gaussian_nll(x: Tensor, mean: Tensor, variance: float | None, share: Share =
     effective VAE training with calibrated decoders", ICML 2021).
     """
     n_features = x[0].numel()
-    error = share.mean((x - mean).square())
+    error = shard.mean((x - mean).square())
     if variance is None:
         return 0.5 * n_features * error.clamp_min(torch.finfo(error.dtype).tiny).log()
     return 0.5 * n_features * (error / variance + math.log(variance))
@@ -125,18 +127,18 @@ class VariationalAutoEncoder(AutoEncoder):
         if self.variance != "auto":
             parameters.positive("variance", self.variance)
 
-    def _encoder(self, run: Run) -> nn.Sequential:
-        return nn.Sequential(*self._layers(run))  # the prior keeps the embedding in bounds
+    def _encoder(self, plan: FitPlan) -> nn.Sequential:
+        return nn.Sequential(*self._layers(plan))  # the prior keeps the embedding in bounds
 
     def _loss(self, network: Any, step: Step) -> tuple[Tensor, Mapping[str, float]]:
         mean, log_variance = network.posterior(step.batch)
-        z = reparametrise(mean, log_variance, step.generator, step.share)
+        z = reparametrise(mean, log_variance, step.generator, step.shard)
         variance = None if self.variance == "auto" else float(self.variance)
         x, rebuilt = network.centring(step.batch), network.decoder(z).float()
         divergence = kl_from_standard_normal(mean, log_variance).mean()
         error = (x - rebuilt.detach()).square().mean()
         metrics = {"kl": divergence.item(), "error": error.item()}
-        return gaussian_nll(x, rebuilt, variance, step.share) + self.beta * divergence, metrics
+        return gaussian_nll(x, rebuilt, variance, step.shard) + self.beta * divergence, metrics
 
 
 def discriminator_loss(on_prior: Tensor, on_posterior: Tensor) -> Tensor:
@@ -211,7 +213,7 @@ class AdversarialAutoEncoder(AutoEncoder):
         super().check_parameters()
         parameters.positive("adversarial_rate", self.adversarial_rate)
 
-    def _phases(self, network: nn.Module, run: Run) -> list[Phase]:
+    def _phases(self, network: nn.Module, plan: FitPlan) -> list[Phase]:
         assert isinstance(network, AdversarialNetwork)
         encoder, judge = network.encoder, network.discriminator
 
@@ -221,13 +223,13 @@ class AdversarialAutoEncoder(AutoEncoder):
         def discriminator(step: Step) -> tuple[Tensor, Mapping[str, float]]:
             with torch.no_grad():
                 z = encoder(step.batch)
-            prior = step.share.draw(torch.randn, z.shape, generator=step.generator, device=z.device)
+            prior = step.shard.draw(torch.randn, z.shape, generator=step.generator, device=z.device)
             return discriminator_loss(judge(prior), judge(z)), {}
 
         def generator(step: Step) -> tuple[Tensor, Mapping[str, float]]:
             return generator_loss(judge(encoder(step.batch))), {}
 
-        rate = self._rate(run)
+        rate = self._rate(plan)
 
         def slower(epoch: float) -> float:
             return self.adversarial_rate * rate(epoch)

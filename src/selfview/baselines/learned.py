@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.base import Embedder
-from selfview.estimator.plan import Run
+from selfview.estimator.plan import FitPlan
 from selfview.estimator.recipes import RECIPES, SCHEDULES
 from selfview.rows.base import Rows
 from selfview.rows.stream import Stream
@@ -26,7 +26,7 @@ SAMPLE = 512  # rows that initialise the last layer
 
 
 @dataclass(frozen=True, kw_only=True)
-class CentredRun(Run):
+class CentredPlan(FitPlan):
     """A plan with the mean and the scale of the rows."""
 
     mean: Tensor  # a row's shape
@@ -40,11 +40,11 @@ class Centring(nn.Module):
     mean: Tensor  # divided by the scale
     scale: Tensor
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, plan: FitPlan) -> None:
         super().__init__()
         # A model that is read from a file brings its own.
-        mean = run.mean / run.scale if isinstance(run, CentredRun) else torch.zeros(run.shape)
-        scale = run.scale if isinstance(run, CentredRun) else 1.0
+        mean = plan.mean / plan.scale if isinstance(plan, CentredPlan) else torch.zeros(plan.shape)
+        scale = plan.scale if isinstance(plan, CentredPlan) else 1.0
         self.register_buffer("mean", mean.float())
         self.register_buffer("scale", torch.tensor(scale, dtype=torch.float32))
 
@@ -137,13 +137,13 @@ class Learned(Embedder):
         """The number of parameters, those of the decoder included."""
         return sum(p.numel() for p in self._fitted_network().parameters())
 
-    def _run(self, rows: Rows, stream: Stream | None = None) -> CentredRun:
-        run = super()._run(rows, stream)
+    def _plan(self, rows: Rows, stream: Stream | None = None) -> CentredPlan:
+        plan = super()._plan(rows, stream)
         mean, scale = mean_and_scale(rows)
         some = np.unique(np.linspace(0, rows.n - 1, SAMPLE).astype(np.intp))
-        sample = rows.pick(some).cpu().reshape(-1, *run.shape)
-        mean = mean.reshape(run.shape)
-        return CentredRun(**vars(run), mean=mean, scale=scale, sample=sample)
+        sample = rows.pick(some).cpu().reshape(-1, *plan.shape)
+        mean = mean.reshape(plan.shape)
+        return CentredPlan(**vars(plan), mean=mean, scale=scale, sample=sample)
 
     def check_parameters(self) -> None:
         super().check_parameters()

@@ -78,8 +78,8 @@ class Manifold(Reducer):
         rows = self.arrays_["rows" if "rows" in self.arrays_ else "rows.data"]
         return embedding.astype(rows.dtype)
 
-    def _become(self, shape_in: tuple[int, ...], arrays: Any) -> None:
-        super()._become(shape_in, arrays)
+    def _set_fitted_state(self, shape_in: tuple[int, ...], arrays: Any) -> None:
+        super()._set_fitted_state(shape_in, arrays)
         self.neighbours_ = NearestNeighbors(n_neighbors=self.n_neighbors).fit(self._fitted_rows())
 
     def _fitted_rows(self) -> Matrix:

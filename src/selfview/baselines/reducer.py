@@ -75,7 +75,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         seed = parameters.seed("random_state", self.random_state)
         arrays = self._learned(as_matrix(rows), np.random.RandomState(seed))
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
-        self._become(rows.shape, arrays)
+        self._set_fitted_state(rows.shape, arrays)
         return self
 
     def _learned(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:
@@ -112,7 +112,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         matrix = as_matrix(rows)
         return self._embed(matrix).astype(matrix.dtype, copy=False)
 
-    def _become(self, shape_in: tuple[int, ...], arrays: Mapping[str, Array]) -> None:
+    def _set_fitted_state(self, shape_in: tuple[int, ...], arrays: Mapping[str, Array]) -> None:
         self.shape_in_ = shape_in
         self.n_features_in_ = int(np.prod(shape_in))
         # In one layout, so that a model gives the same bits before and after it was on disk.
@@ -181,7 +181,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             model = cls(**meta["parameters"])
             model.check_parameters()
             arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
-            model._become(model_file.row_shape(meta), arrays)
+            model._set_fitted_state(model_file.row_shape(meta), arrays)
             # Arrays that don't belong together can't embed a row of the right length.
             row = np.zeros((1, model.n_features_in_), dtype=np.float32)
             if model._embed(row).shape != (1, model.embedding_dim_):

@@ -111,7 +111,7 @@ def compare(
 def _in_one_scale(X: Any) -> Any:
     """The rows, their columns divided by the standard deviations if these differ much."""
     rows = as_rows(X)
-    deviations = rows.summary().spreads
+    deviations = rows.summary().column_stds
     if not deviations:
         return X
     matrix = as_matrix(rows)  # not sparse: such columns are left as they are

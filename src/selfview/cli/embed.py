@@ -47,12 +47,12 @@ def embed(
     with launched() as group:
         model, preparation = load_run(run)
         options = given(label=label, id=id, array=array, skip_bad=skip_bad or None)
-        dataset = group.by_turns(lambda: read(data, preparation=preparation, **options))
+        dataset = group.main_first(lambda: read(data, preparation=preparation, **options))
         if group.size == 1:
             write_embedding(out, model.transform(dataset.X), dataset.ids)
         else:
             _write_together(out, model, dataset, group)
-    if not group.leads:
+    if not group.is_main:
         return
     rows = f"{len(dataset):,} row{'s' * (len(dataset) != 1)}"
     typer.echo(f"{rows} embedded in {model.embedding_dim_} dimensions: {out}")
@@ -81,7 +81,7 @@ def _write_together(out: Path, model: "SelfView", dataset: "Dataset", group: "Gr
         return
     table = out.with_name(f".{out.name}.npy")
     embed_together(model, dataset.X, table, group)
-    with group.together():
-        if group.leads:
+    with group.all_or_none():
+        if group.is_main:
             write_embedding(out, np.load(table, mmap_mode="r"), dataset.ids)
             table.unlink()

@@ -94,11 +94,11 @@ def plan(
     model.check_parameters()
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file: name a folder with --out")
-    dataset = group.by_turns(lambda: read(source, **options))
+    dataset = group.main_first(lambda: read(source, **options))
     command = shlex.join(["selfview", *sys.argv[1:]])
     rows = as_rows(dataset.X)
     here = describe(model, rows, data=source, options=options, command=command)
-    if config is not None and group.leads:
+    if config is not None and group.is_main:
         _notes(f"{what}: the result may differ" for what in earlier.differences(here))
     return Plan(model, dataset, rows, here, out, resume, group)
 
@@ -119,13 +119,13 @@ def _notes(lines: Any) -> None:
 
 def run(plan: Plan, *, tensorboard: bool, report: bool) -> None:
     """Fit, judge and write the run folder; of several processes, only the first one writes."""
-    if not plan.group.leads:
-        with plan.group.together():
+    if not plan.group.is_main:
+        with plan.group.all_or_none():
             pass
         _fit(plan, None)
         return
     with ExitStack() as stack:
-        with plan.group.together():
+        with plan.group.all_or_none():
             stack.enter_context(locked(plan.out))
             events = _prepare_folder(plan, tensorboard)
         _fit(plan, events)
@@ -148,7 +148,7 @@ def _fit(plan: Plan, events: Events | None) -> None:
             _warn_in_notes()
             plan.model.fit(plan.rows)
     except SelfViewError:
-        if plan.group.leads:
+        if plan.group.is_main:
             _leave_nothing(plan)
         raise
     if events is not None:
@@ -240,7 +240,7 @@ def _lines(plan: Plan, found: Forecast) -> dict[str, str]:
         "data": f"{plan.config.data}",
         "rows": f"{found.rows:,}{labels}",
         "features": shape
-        + ", of different scale: each divided by its standard deviation" * found.unlike,
+        + ", of different scale: each divided by its standard deviation" * found.rescaled,
         "encoder": f"{found.encoder}, {found.parameters / 1e6:.2f} M parameters with the head",
         "epsilon": f"{found.epsilon:.4g}",
         "steps": f"{found.steps:,} ({found.epochs:,} epochs of {each:,})",

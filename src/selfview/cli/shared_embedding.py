@@ -24,17 +24,17 @@ def embed_together(model: SelfView, X: Any, path: Path, group: Group) -> None:
     """
     part = path.with_name(f".{path.name}.part")
     try:
-        with group.together():
+        with group.all_or_none():
             rows = as_rows(X)
-            if group.leads:
+            if group.is_main:
                 _reserve(part, (rows.n, model.embedding_dim_))
-        with group.together():
+        with group.all_or_none():
             _fill(part, model, rows, group)
-        with group.together():
-            if group.leads:
+        with group.all_or_none():
+            if group.is_main:
                 os.replace(part, path)
     finally:
-        if group.leads:
+        if group.is_main:
             part.unlink(missing_ok=True)
 
 

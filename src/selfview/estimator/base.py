@@ -33,8 +33,8 @@ from selfview.estimator.forecast import (
     timed_rows,
     timed_steps,
 )
-from selfview.estimator.plan import Run as Run
-from selfview.estimator.plan import plan
+from selfview.estimator.plan import FitPlan as FitPlan
+from selfview.estimator.plan import make_plan
 from selfview.estimator.recipes import RECIPES
 from selfview.estimator.transform import TransformMixin
 from selfview.networks import encoders
@@ -45,7 +45,7 @@ from selfview.rows.stream import Stream
 from selfview.saving import model_file
 from selfview.saving.checkpoints import Checkpoints
 from selfview.training.batch_norm import synchronised
-from selfview.training.loop import Part, Phase, n_batches, train
+from selfview.training.loop import EpochProgress, Phase, n_batches, train
 from selfview.training.optimiser import Adam
 from selfview.training.progress import Progress
 from selfview.training.schedules import stream_rate
@@ -74,7 +74,7 @@ class Embedder(TransformMixin):
     history_: History
     _health: dict[str, Any] | None
     _recent: Tensor | None  # of a stream, the newest rows
-    _last_pass: Run | None  # over a stream
+    _last_pass: FitPlan | None  # over a stream
 
     _checks: ClassVar[parameters.Checks] = {
         "n_components": partial(parameters.integer, at_least=1),
@@ -86,11 +86,11 @@ class Embedder(TransformMixin):
         "verbose": parameters.level,
     }
 
-    def _network(self, run: Run) -> EncodingNetwork:
+    def _network(self, plan: FitPlan) -> EncodingNetwork:
         """A network whose part `encoder` gives the embedding."""
         raise NotImplementedError
 
-    def _phases(self, network: Any, run: Run) -> list[Phase]:
+    def _phases(self, network: Any, plan: FitPlan) -> list[Phase]:
         """What happens in a step, in order."""
         raise NotImplementedError
 
@@ -108,19 +108,19 @@ class Embedder(TransformMixin):
         -------
         self
         """
-        rows, run = self._prepare(X)
+        rows, plan = self._prepare(X)
         group = current()
         with ExitStack() as stack:
-            with group.together():
-                folder = self.checkpoint if group.leads else None
-                keeper = stack.enter_context(Checkpoints(folder, self._identity(rows, run)))
+            with group.all_or_none():
+                folder = self.checkpoint if group.is_main else None
+                keeper = stack.enter_context(Checkpoints(folder, self._identity(rows, plan)))
             state = latest_state(keeper, group)
             if state is not None:
-                run = replace(run, seed=seed_of(state))
-            course = self._start(run)
+                plan = replace(plan, seed=seed_of(state))
+            training = self._start(plan)
             if state is not None:
-                course.resume(state)
-            return self._learn(X, rows, run, course, run.epochs, keeper)
+                training.resume(state)
+            return self._learn(X, rows, plan, training, plan.epochs, keeper)
 
     def partial_fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002
         """Learn from the next rows of a stream, in one pass; the first call starts it.
@@ -143,16 +143,16 @@ class Embedder(TransformMixin):
         self
         """
         started = hasattr(self, "network_")
-        rows, run = self._prepare(X, passes=True)
+        rows, plan = self._prepare(X, passes=True)
         keeper = Checkpoints(None, {})
         if not started:
-            return self._learn(X, rows, run, self._start(run), 1, keeper)
-        run = replace(run, epochs=self.epochs_, seed=self.seed_)
+            return self._learn(X, rows, plan, self._start(plan), 1, keeper)
+        plan = replace(plan, epochs=self.epochs_, seed=self.seed_)
         # A copy, so that an interrupted pass leaves the model as it was.
         network, optimisers = copy.deepcopy((self.network_, self._optimisers))
-        phases = self._phases(network, run)
-        course = TrainingState(network, phases, run.seed, optimisers, self.history_)
-        return self._learn(X, rows, run, course, len(self.history_) + 1, keeper)
+        phases = self._phases(network, plan)
+        training = TrainingState(network, phases, plan.seed, optimisers, self.history_)
+        return self._learn(X, rows, plan, training, len(self.history_) + 1, keeper)
 
     def forecast(self, X: Any) -> Forecast:
         """What `fit(X)` would do, with its seconds and memory; the model stays unfitted.
@@ -163,27 +163,27 @@ class Embedder(TransformMixin):
         """
         self.check_parameters()
         rows = as_rows(X)
-        run = self._run(rows)
-        network = self._new_network(run)
-        steps = run.epochs * n_batches(rows.n, self.batch_size)
-        each = self._seconds_per_step(rows, run, network)
-        spent = time.monotonic() - run.started
-        seen = rows if run.projected is None else run.projected
-        embedding = timed_rows(network.eval().encoder, partial(run.batch, seen), min(rows.n, 1024))
+        plan = self._plan(rows)
+        network = self._new_network(plan)
+        steps = plan.epochs * n_batches(rows.n, self.batch_size)
+        each = self._seconds_per_step(rows, plan, network)
+        spent = time.monotonic() - plan.started
+        seen = rows if plan.projected is None else plan.projected
+        embedding = timed_rows(network.eval().encoder, partial(plan.batch, seen), min(rows.n, 1024))
         epsilon = getattr(network, "epsilon", None)
         weights = sum(p.numel() * p.element_size() for p in network.parameters())
         peak = peak_memory()
         return Forecast(
             rows=rows.n,
             shape=rows.shape,
-            unlike=bool(run.summary.spreads),
+            rescaled=bool(plan.summary.column_stds),
             encoder=encoder_name(network.encoder),
             parameters=sum(p.numel() for p in network.parameters()),
             epsilon=None if epsilon is None else float(epsilon),
-            epochs=run.epochs,
+            epochs=plan.epochs,
             steps=steps,
-            device=str(run.device),
-            precision=run.precision,
+            device=str(plan.device),
+            precision=plan.precision,
             threads=torch.get_num_threads(),
             seconds=None if each is None else spent + each * steps + embedding * rows.n,
             # What a few steps took, a second copy of weights and moments in a checkpoint being
@@ -191,42 +191,42 @@ class Embedder(TransformMixin):
             memory=None if peak is None else peak + 6 * weights + 4 * rows.n * self.n_components,
         )
 
-    def _seconds_per_step(self, rows: Rows, run: Run, network: nn.Module) -> float | None:
+    def _seconds_per_step(self, rows: Rows, plan: FitPlan, network: nn.Module) -> float | None:
         """Seconds of an optimiser step, measured on a copy of `network`."""
         if current().size > 1:  # all processes would have to join in
             return None
         trial = copy.deepcopy(network).train()
-        phases = self._phases(trial, run)
-        seen = rows if run.projected is None else run.projected
+        phases = self._phases(trial, plan)
+        seen = rows if plan.projected is None else plan.projected
         size = math.ceil(rows.n / n_batches(rows.n, self.batch_size))
-        middle = run.epochs // 2  # where warm-ups are over
-        with own_randomness(run.seed):
+        middle = plan.epochs // 2  # where warm-ups are over
+        with own_randomness(plan.seed):
             return timed_steps(
                 train(
                     phases,
                     [Adam(phase.parameters) for phase in phases],
-                    partial(run.batch, seen),
+                    partial(plan.batch, seen),
                     size,  # rows of the trial, so that its epochs are of one step
                     epochs=range(middle, middle + TRIAL_STEPS + 1),
                     batch_size=size,
-                    seed=run.seed,
-                    device=run.device,
-                    precision=run.precision,
+                    seed=plan.seed,
+                    device=plan.device,
+                    precision=plan.precision,
                 )
             )
 
-    def _prepare(self, X: Any, passes: bool = False) -> tuple[Rows, Run]:
+    def _prepare(self, X: Any, passes: bool = False) -> tuple[Rows, FitPlan]:
         """Rows and plan of a fit or of a pass, checked; the same in all processes that share it."""
         group = current()
         go_on = passes and hasattr(self, "network_")
-        with group.together():
+        with group.all_or_none():
             self.check_parameters()
             rows = self._rows(X) if go_on else as_rows(X)
-            run = self._run(rows, self._stream(rows) if passes else None)
+            plan = self._plan(rows, self._stream(rows) if passes else None)
             group.expect_enough(rows.n // n_batches(rows.n, self.batch_size))
-        about = [self._identity(rows, run), run.precision, run.device.type, go_on]
+        about = [self._identity(rows, plan), plan.precision, plan.device.type, go_on]
         group.expect_same(str(about))
-        return rows, replace(run, seed=group.agreed(run.seed))
+        return rows, replace(plan, seed=group.agreed(plan.seed))
 
     def _stream(self, rows: Rows) -> Stream | None:
         """The stream of which `rows` come next; None after a `fit`, which had an end."""
@@ -242,22 +242,22 @@ class Embedder(TransformMixin):
             batches=n_batches(rows.n, self.batch_size),
         )
 
-    def _rate(self, run: Run) -> Callable[[float], float]:
+    def _rate(self, plan: FitPlan) -> Callable[[float], float]:
         """Learning rate as a function of the epoch."""
-        recipe, stream = RECIPES[self.recipe], run.stream
+        recipe, stream = RECIPES[self.recipe], plan.stream
         if stream is None:
-            return recipe.rate(self.learning_rate, self.schedule, run.epochs)
+            return recipe.rate(self.learning_rate, self.schedule, plan.epochs)
         peak = recipe.peak(self.learning_rate)
         return lambda epoch: stream_rate(peak, stream.step(epoch))
 
-    def _start(self, run: Run) -> TrainingState:
-        network = self._new_network(run)
-        return TrainingState(network, self._phases(network, run), run.seed)
+    def _start(self, plan: FitPlan) -> TrainingState:
+        network = self._new_network(plan)
+        return TrainingState(network, self._phases(network, plan), plan.seed)
 
-    def _new_network(self, run: Run) -> EncodingNetwork:
+    def _new_network(self, plan: FitPlan) -> EncodingNetwork:
         try:
-            with own_weights(run.seed):
-                return self._network(run).to(run.device)
+            with own_weights(plan.seed):
+                return self._network(plan).to(plan.device)
         except (RuntimeError, MemoryError, OverflowError) as error:
             raise InputError(
                 f"the network can't be made: {model_file.reason(error)}. Lower n_components or the "
@@ -265,95 +265,103 @@ class Embedder(TransformMixin):
             ) from error
 
     def _learn(
-        self, X: Any, rows: Rows, run: Run, course: TrainingState, until: int, keeper: Checkpoints
+        self,
+        X: Any,
+        rows: Rows,
+        plan: FitPlan,
+        training: TrainingState,
+        until: int,
+        keeper: Checkpoints,
     ) -> Self:
         """Train until so many epochs are done, and only then change the estimator."""
         group = current()
-        seen = rows if run.projected is None else run.projected
-        network = course.network
-        epochs = range(len(course.history), until)
+        seen = rows if plan.projected is None else plan.projected
+        network = training.network
+        epochs = range(len(training.history), until)
         network.train()
         group.synchronise(network)
         progress = Progress(
-            self._headline(rows, run, network),
+            self._headline(rows, plan, network),
             epochs=epochs,
             steps=n_batches(rows.n, self.batch_size),
-            verbose=self.verbose if group.leads else 0,
-            started=run.started,
+            verbose=self.verbose if group.is_main else 0,
+            started=plan.started,
         )
         with (
             progress,
-            own_randomness(run.seed),
+            own_randomness(plan.seed),
             synchronised(network, group),
-            keeper.watch(course) as offer,
+            keeper.watch(training) as offer,
         ):
 
-            def after_step(part: Part) -> None:
-                course.part = part
+            def after_step(part: EpochProgress) -> None:
+                training.part = part
                 progress.after_step()
-                with group.together():
+                with group.all_or_none():
                     offer()
 
-            figures = train(
-                course.phases,
-                course.optimisers,
-                partial(run.batch, seen),
+            epochs_done = train(
+                training.phases,
+                training.optimisers,
+                partial(plan.batch, seen),
                 seen.n,
                 epochs=epochs,
                 batch_size=self.batch_size,
-                seed=run.seed,
-                device=run.device,
-                precision=run.precision,
-                begun=course.part,
+                seed=plan.seed,
+                device=plan.device,
+                precision=plan.precision,
+                start=training.part,
                 after_step=after_step,
                 group=group,
                 blocks=seen.blocks,
             )
-            for row in figures:
-                course.end_epoch(row)
+            for row in epochs_done:
+                training.end_epoch(row)
                 progress.after_epoch(row)
-                with group.together():
+                with group.all_or_none():
                     offer()
-            course.check()
-            with group.together():
+            training.check()
+            with group.all_or_none():
                 if epochs:
-                    keeper.keep(course)
-        self._end(X, rows, run, course)
+                    keeper.keep(training)
+        self._end(X, rows, plan, training)
         return self
 
-    def _end(self, X: Any, rows: Rows, run: Run, course: TrainingState) -> None:
-        network, history = course.network.eval(), course.history
-        seen = rows if run.stream is None else run.stream.window
-        self._finish(network, seen if run.projected is None else run.projected, run)
-        if run.projected is not None:
-            run = replace(run, shape=encoders.input_shape(rows.shape, self.encoder), projected=None)
-            course.optimisers = []  # of weights that are gone
-        examined = None if run.stream else self._examine(network, seen, run, history)
+    def _end(self, X: Any, rows: Rows, plan: FitPlan, training: TrainingState) -> None:
+        network, history = training.network.eval(), training.history
+        seen = rows if plan.stream is None else plan.stream.window
+        self._finish(network, seen if plan.projected is None else plan.projected, plan)
+        if plan.projected is not None:
+            plan = replace(
+                plan, shape=encoders.input_shape(rows.shape, self.encoder), projected=None
+            )
+            training.optimisers = []  # of weights that are gone
+        examined = None if plan.stream else self._examine(network, seen, plan, history)
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
-        self._become(network, rows.shape, run, history, examined)
-        self._optimisers = course.optimisers or None
-        if run.stream is None:
+        self._set_fitted_state(network, rows.shape, plan, history, examined)
+        self._optimisers = training.optimisers or None
+        if plan.stream is None:
             self._warn()
         else:
-            self._recent, self._last_pass = run.stream.recent(), run
+            self._recent, self._last_pass = plan.stream.recent(), plan
 
-    def _finish(self, network: Any, rows: Rows, run: Run) -> None:
+    def _finish(self, network: Any, rows: Rows, plan: FitPlan) -> None:
         """What is left to do to a trained network: nothing, unless a method says so."""
 
-    def _become(
+    def _set_fitted_state(
         self,
         network: EncodingNetwork,
         shape_in: tuple[int, ...],
-        run: Run,
+        plan: FitPlan,
         history: History,
         examined: dict[str, Any] | None,
     ) -> None:
         self.network_ = network
         self.shape_in_ = shape_in
         self.n_features_in_ = math.prod(shape_in)
-        self.embedding_dim_ = self._embedding_dim(network.encoder, run)
-        self.epochs_ = 0 if run.stream else run.epochs
-        self.seed_ = run.seed
+        self.embedding_dim_ = self._embedding_dim(network.encoder, plan)
+        self.epochs_ = 0 if plan.stream else plan.epochs
+        self.seed_ = plan.seed
         self.history_ = history
         self._health = examined
         self._optimisers = self._recent = self._last_pass = None
@@ -362,14 +370,14 @@ class Embedder(TransformMixin):
     def health_(self) -> dict[str, Any]:
         """Figures of the fit and a verdict; of a stream, found when they are asked for."""
         if self._health is None:
-            run = self._last_pass
-            assert run is not None
-            assert run.stream is not None
-            self._health = self._examine(self.network_, run.stream.window, run, self.history_)
+            plan = self._last_pass
+            assert plan is not None
+            assert plan.stream is not None
+            self._health = self._examine(self.network_, plan.stream.window, plan, self.history_)
         return self._health
 
-    def _run(self, rows: Rows, stream: Stream | None = None) -> Run:
-        return plan(
+    def _plan(self, rows: Rows, stream: Stream | None = None) -> FitPlan:
+        return make_plan(
             rows,
             stream=stream,
             encoder=self._encoder_for(rows.shape),
@@ -386,34 +394,34 @@ class Embedder(TransformMixin):
             return RECIPES[self.recipe].images
         return self.encoder
 
-    def _identity(self, rows: Rows, run: Run) -> dict[str, Any]:
+    def _identity(self, rows: Rows, plan: FitPlan) -> dict[str, Any]:
         """What must be the same for a checkpoint to be of this run."""
         given = model_file.plain_parameters(self)
         for name in ("checkpoint", "verbose", "device"):
             given.pop(name)
-        about = {"number": rows.n, "shape": rows.shape, **asdict(run.summary)}
+        about = {"number": rows.n, "shape": rows.shape, **asdict(plan.summary)}
         told = {f"the rows' {name}": value for name, value in about.items()}
         return {"class": type(self).__name__, **given, **told}
 
-    def _headline(self, rows: Rows, run: Run, network: Any) -> str:  # noqa: ARG002
-        return f"{type(self).__name__}: {run.describe(rows, self.batch_size)}"
+    def _headline(self, rows: Rows, plan: FitPlan, network: Any) -> str:  # noqa: ARG002
+        return f"{type(self).__name__}: {plan.describe(rows, self.batch_size)}"
 
     @torch.no_grad()
     def _examine(
-        self, network: EncodingNetwork, rows: Rows, run: Run, history: History
+        self, network: EncodingNetwork, rows: Rows, plan: FitPlan, history: History
     ) -> dict[str, Any]:
         """Figures of the delivered embedding of a sample of the rows, and the verdict on them."""
-        index = np.random.default_rng(run.seed).permutation(rows.n)[:HEALTH_ROWS]
-        x = run.formed(rows.pick(index))
+        index = np.random.default_rng(plan.seed).permutation(rows.n)[:HEALTH_ROWS]
+        x = plan.formed(rows.pick(index))
         Z = network.encoder(x).float().cpu().numpy()
         few = min(health.SAMPLE_ROWS, max(health.MIN_ROWS, HEALTH_ENTRIES // rows.n_features))
         X = x[:few].flatten(1).float().cpu().numpy() / np.asarray(
-            run.summary.spreads or 1, np.float32
+            plan.summary.column_stds or 1, np.float32
         )
         found = {
             "loss": loss_of(history),
             "effective_rank": health.effective_rank(Z),
-            **health.figures(X, Z[:few], cosine=run.summary.text_like, seed=run.seed),
+            **health.neighbour_metrics(X, Z[:few], cosine=plan.summary.text_like, seed=plan.seed),
             **self._diagnose(network, x, history),
         }
         told = health.verdict(
@@ -421,8 +429,8 @@ class Embedder(TransformMixin):
             dim=Z.shape[1],
             n_features=rows.n_features,
             steps=steps_of(history),
-            highest_loss=self._highest_loss(rows, run),
-            settings=self._suspects(run),
+            highest_loss=self._highest_loss(rows, plan),
+            settings=self._suspects(plan),
         )
         healthy = told.outcome == health.SOUND
         return {**found, "healthy": healthy, "outcome": told.outcome, "verdict": str(told)}
@@ -431,11 +439,11 @@ class Embedder(TransformMixin):
         """Figures of a method's own, from a sample of the rows."""
         return {}
 
-    def _highest_loss(self, rows: Rows, run: Run) -> float:  # noqa: ARG002
+    def _highest_loss(self, rows: Rows, plan: FitPlan) -> float:  # noqa: ARG002
         """The loss of a network that knows nothing: above it, training has diverged."""
         return math.inf
 
-    def _suspects(self, run: Run) -> list[health.Setting]:  # noqa: ARG002
+    def _suspects(self, plan: FitPlan) -> list[health.Setting]:  # noqa: ARG002
         """Parameters that spoil a fit when they are far from their usual values."""
         rate = RECIPES[self.recipe].learning_rate
         given = rate if self.learning_rate == "auto" else float(self.learning_rate)
@@ -448,9 +456,9 @@ class Embedder(TransformMixin):
         if self.health_["outcome"] in health.BAD:
             warnings.warn(self.health_["verdict"], CollapseWarning, stacklevel=5)
 
-    def _embedding_dim(self, encoder: nn.Module, run: Run) -> int:
+    def _embedding_dim(self, encoder: nn.Module, plan: FitPlan) -> int:
         if isinstance(self.encoder, nn.Module):
-            return encoders.output_size(encoder, run.shape)
+            return encoders.output_size(encoder, plan.shape)
         return self.n_components
 
     def check_parameters(self) -> None:

@@ -20,7 +20,7 @@ class Forecast:
 
     rows: int
     shape: tuple[int, ...]
-    unlike: bool  # columns are of different scale, and divided by their standard deviations
+    rescaled: bool  # columns are of different scale, and divided by their standard deviations
     encoder: str
     parameters: int
     epsilon: float | None

@@ -31,7 +31,7 @@ AUTO_PRODUCTS = 1.1e12  # multiplications of forward passes; a step's work is ni
 
 
 @dataclass(frozen=True)
-class Run:
+class FitPlan:
     """What a method may know of a fit when it builds its network and phases."""
 
     shape: tuple[int, ...]  # of a row as it enters the network
@@ -69,7 +69,7 @@ class Run:
         )
 
 
-def plan(
+def make_plan(
     rows: Rows,
     *,
     encoder: str | nn.Module,
@@ -79,7 +79,7 @@ def plan(
     device: str | torch.device,
     precision: str,
     stream: Stream | None = None,
-) -> Run:
+) -> FitPlan:
     """The plan for fitting `rows`, with every "auto" decided; the rows are checked on the way."""
     started = time.monotonic()
     if rows.n < 2:
@@ -89,7 +89,7 @@ def plan(
     steps = n_batches(rows.n, batch_size)
     place = resolve_device(device)
     shape = encoders.input_shape(rows.shape, encoder)
-    return Run(
+    return FitPlan(
         shape=shape,
         summary=rows.summary(),
         epochs=auto_epochs(encoder, shape, rows.n, steps) if epochs == "auto" else int(epochs),
@@ -129,6 +129,6 @@ def projected_rows(rows: Rows, summary: Summary, kind: Kind, folder: Path | None
         given = dict(whitening=kind.whitening, length=USUAL_NORM)
         return principal_components(rows, kind.components, scale=scale, **given).tensors()
 
-    data = current().from_leader(lambda: pack_state(kept(path, about, find), {}))
+    data = current().from_main(lambda: pack_state(kept(path, about, find), {}))
     tensors, _ = unpack_state(Path("projection"), data or b"")
     return ProjectedRows(rows, Projection.of_tensors(tensors))

@@ -83,8 +83,8 @@ class Recipe:
 
     def epsilon(self, summary: Summary) -> float:
         """Length of a view's step: a share of the mean row norm."""
-        if summary.spreads:  # in whose units a row is about so long
-            return self.dense_ratio * math.sqrt(len(summary.spreads))
+        if summary.column_stds:  # in whose units a row is about so long
+            return self.dense_ratio * math.sqrt(len(summary.column_stds))
         ratio = self.text_ratio if summary.text_like else self.dense_ratio
         # Rows that are all zero have no scale: any step is as good.
         return ratio * summary.mean_norm or 1.0
@@ -131,12 +131,12 @@ RECIPES = {
 def input_scale(summary: Summary) -> float | tuple[float, ...]:
     """What rows are divided by, so that data in any unit learn alike: 1 if they are ordinary.
 
-    Columns of unlike units by their spreads. Else a power of two, by which division changes no
+    Columns of different scale by their standard deviations. Else a power of two, by which division changes no
     rounding: rows times 1024 learn the same bits.
     """
     norm = summary.mean_norm
-    if summary.spreads:
-        return summary.spreads
+    if summary.column_stds:
+        return summary.column_stds
     if norm == 0 or ORDINARY_NORMS[0] <= norm < ORDINARY_NORMS[1]:
         return 1.0
     return 2.0 ** round(math.log2(norm / USUAL_NORM))
@@ -178,7 +178,7 @@ def settings_of(model: Any, plan: Any) -> Settings:
         epsilon = recipe.dense_ratio * USUAL_NORM / unit
     epsilon = float(_or(model.epsilon, epsilon))
     xi = epsilon if recipe.xi is None else recipe.xi
-    if recipe.xi is not None and not summary.spreads:
+    if recipe.xi is not None and not summary.column_stds:
         xi *= float(input_scale(summary))  # type: ignore[arg-type]
     warmup: float = STREAM_WARMUP
     if model.warmup != "auto" or not stream:

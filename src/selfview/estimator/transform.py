@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
 from selfview.errors import FileFormatError, InputError
-from selfview.estimator.plan import Run
+from selfview.estimator.plan import FitPlan
 from selfview.estimator.recipes import Settings
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
@@ -71,12 +71,12 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         rows.check()
         device = next(self.network_.parameters()).device
         shape = encoders.input_shape(rows.shape, self.encoder)
-        run = Run(shape, Summary(), self.epochs_, self.seed_, device)
+        plan = FitPlan(shape, Summary(), self.epochs_, self.seed_, device)
         out = np.empty((rows.n, width), np.float32)
         with torch.inference_mode():
             for start in range(0, rows.n, TRANSFORM_ROWS):
                 part = slice(start, min(start + TRANSFORM_ROWS, rows.n))
-                x = run.batch(rows, part)
+                x = plan.batch(rows, part)
                 if isinstance(self.encoder, str):  # one's own may cost more for more rows
                     x = _filled_up(x)
                 out[part] = function(x)[: part.stop - start].float().cpu().numpy()
@@ -164,7 +164,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         model.check_parameters()
         shape_in = model_file.row_shape(meta)
         shape = encoders.input_shape(shape_in, model.encoder)
-        run = Run(
+        plan = FitPlan(
             shape,
             Summary(),
             model_file.epochs(meta["epochs"]),
@@ -174,14 +174,14 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         )
         # Without memory: sizes in a hostile description cost nothing until they are believed.
         with torch.device("meta"):
-            network = model._network(run)
+            network = model._network(plan)
             if isinstance(network.encoder, encoders.ScaledEncoder):
                 maps = tensors["encoder.shift"], tensors["encoder.scale"]
                 network.encoder.expect(*maps, math.prod(shape))
         model_file.check_shapes(network, tensors)
         network.load_state_dict(tensors, assign=True)
         history, health = model_file.history(meta["history"]), dict(meta["health"])
-        model._become(network.eval(), shape_in, run, history, health)
+        model._set_fitted_state(network.eval(), shape_in, plan, history, health)
         names = model_file.feature_names(meta, model.n_features_in_)
         if names is not None:
             model.feature_names_in_ = names

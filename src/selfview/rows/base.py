@@ -18,7 +18,7 @@ from selfview.rows.on_disk import StoredArray, StoredCsr
 
 CHUNK_BYTES = 1 << 25  # 32 MiB of float32 at a time when all rows are gone through
 TEXT_LIKE_DENSITY = 0.1
-UNLIKE = 30.0  # times the median spread: a column of another unit
+DIFFERENT_SCALE = 30.0  # times the median standard deviation: a column of another scale
 
 Index = NDArray[np.intp]
 
@@ -31,7 +31,7 @@ class Summary:
     density: float = 1.0  # share of entries that are not zero
     negative: bool = False  # is any entry below zero?
     constant: bool = False  # are all rows equal?
-    spreads: tuple[float, ...] = ()  # of the columns, if they are of unlike units
+    column_stds: tuple[float, ...] = ()  # standard deviations of the columns, if of different scale
 
     @property
     def text_like(self) -> bool:
@@ -95,7 +95,7 @@ class Rows(ABC):
         found = Summary(norms / self.n, density, negative, constant)
         if first is None or isinstance(moments, float) or found.text_like:
             return found
-        return replace(found, spreads=_unlike(moments / self.n, first[0].double()))
+        return replace(found, column_stds=_different_scale(moments / self.n, first[0].double()))
 
     @staticmethod
     def _check_chunk(start: int, x: Tensor) -> None:
@@ -106,20 +106,20 @@ class Rows(ABC):
         raise not_finite(float(x.flatten(1)[row, column]), start + row, column)
 
 
-def _unlike(moments: Tensor, first: Tensor) -> tuple[float, ...]:
+def _different_scale(moments: Tensor, first: Tensor) -> tuple[float, ...]:
     """The columns' standard deviations, if some column dwarfs most others; of a constant, its size.
 
     Pixels, tf-idf and spectra differ by less than tenfold; a table of years, prices and rates by
     thousands.
     """
     mean, square = moments
-    spread = (square - mean.square()).clamp_min(0).sqrt()
-    vary = spread > 1e-6 * (first + mean).abs()
-    if not vary.any() or spread[vary].max() <= UNLIKE * spread[vary].median():
+    std = (square - mean.square()).clamp_min(0).sqrt()
+    vary = std > 1e-6 * (first + mean).abs()
+    if not vary.any() or std[vary].max() <= DIFFERENT_SCALE * std[vary].median():
         return ()
     size = (first + mean).abs()
     size[size == 0] = 1.0
-    return tuple(torch.where(vary, spread, size).tolist())
+    return tuple(torch.where(vary, std, size).tolist())
 
 
 def not_finite(value: float, row: int, column: int) -> InputError:

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from selfview.distributed import ALONE, WHOLE, Group, Share
+from selfview.distributed import ALONE, WHOLE_BATCH, BatchShard, Group
 from selfview.errors import TrainingError as TrainingError
 from selfview.training.optimiser import Adam
 
@@ -31,7 +31,7 @@ class Step:
     generator: torch.Generator
     rows: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))  # their numbers
     index: int = 0  # of the step in its epoch
-    share: Share = WHOLE  # which rows of a batch these are, if several processes hold it
+    shard: BatchShard = WHOLE_BATCH  # which rows of a batch these are, if several processes hold it
 
 
 Loss = Callable[[Step], tuple[Tensor, Mapping[str, float]]]
@@ -41,7 +41,7 @@ Loss = Callable[[Step], tuple[Tensor, Mapping[str, float]]]
 class Phase:
     """One optimiser's turn in every step: a loss, what it moves, and how fast.
 
-    A method is an ordered list of phases. `loss` returns the loss and figures for the history;
+    A method is an ordered list of phases. `loss` returns the loss and metrics for the history;
     `learning_rate` is a function of the epoch (with fraction).
     """
 
@@ -52,7 +52,7 @@ class Phase:
 
 
 @dataclass(frozen=True)
-class Part:
+class EpochProgress:
     """The part of an epoch that is done: a place between two steps, from where training goes on."""
 
     steps: int = 0
@@ -117,12 +117,12 @@ def train(
     seed: int,
     device: torch.device,
     precision: str = "float32",
-    begun: Part = Part(),  # noqa: B008 (it is frozen)
-    after_step: Callable[[Part], None] = lambda _: None,
+    start: EpochProgress = EpochProgress(),  # noqa: B008 (it is frozen)
+    after_step: Callable[[EpochProgress], None] = lambda _: None,
     group: Group = ALONE,
     blocks: tuple[int, int] | None = None,
 ) -> Iterator[dict[str, float]]:
-    """Train, an epoch each time a row of figures is asked for.
+    """Train, an epoch each time a row of metrics is asked for.
 
     Parameters
     ----------
@@ -137,11 +137,11 @@ def train(
     device : torch.device
     precision : "float32" or "bfloat16"
         Of the forward and backward passes; weights and optimiser stay in float32.
-    begun : Part
+    start : EpochProgress
         What is done already of the first epoch.
     after_step : callable
         Called between two steps of an epoch with the part that is done; after an epoch's last step
-        its row of figures is yielded instead.
+        its row of metrics is yielded instead.
     group : Group
         The processes that train together, each on its share of every batch.
     blocks : (int, int), optional
@@ -156,33 +156,33 @@ def train(
     generator = torch.Generator(device)
     losses = [group.objective(phase.loss, phase.parameters) for phase in phases]
     for epoch in epochs:
-        sums, counts = dict(begun.sums), dict(begun.counts)
+        sums, counts = dict(start.sums), dict(start.counts)
         order = batches(n, batch_size, seed, epoch, blocks)
         for i, index in enumerate(order):
-            if i < begun.steps:
+            if i < start.steps:
                 continue
             draw = step_seed(seed, epoch, i)
             generator.manual_seed(draw)
             # For layers that draw by themselves, as dropout does: not the same in each process.
             torch.manual_seed(draw + group.rank)
-            share = group.share(len(index))
-            own = index[share.rows]
-            step = Step(take(own), epoch + i / len(order), generator, own, i, share)
+            shard = group.shard(len(index))
+            own = index[shard.rows]
+            step = Step(take(own), epoch + i / len(order), generator, own, i, shard)
             for phase, optimiser, objective in zip(phases, optimisers, losses, strict=True):
                 with autocast(device, precision):
-                    loss, figures = objective(step)
-                means = group.means({phase.name: loss.item(), **figures}, share, device)
+                    loss, metrics = objective(step)
+                means = group.means({phase.name: loss.item(), **metrics}, shard, device)
                 if not math.isfinite(means[phase.name]):
                     told = f"the {phase.name} became {means[phase.name]}"
                     raise not_finite(told, step.epoch, [phase])
-                gradients = group.gradients(loss, phase.parameters, share)
+                gradients = group.gradients(loss, phase.parameters, shard)
                 _descend(phase, optimiser, gradients, step.epoch)
                 for name, value in means.items():
                     sums[name] = sums.get(name, 0.0) + value
                     counts[name] = counts.get(name, 0) + 1
             if i + 1 < len(order):
-                after_step(Part(i + 1, dict(sums), dict(counts)))
-        begun = Part()
+                after_step(EpochProgress(i + 1, dict(sums), dict(counts)))
+        start = EpochProgress()
         means = {name: total / counts[name] for name, total in sums.items()}
         yield {"epoch": epoch + 1, "steps": len(order), **means}
 

@@ -12,7 +12,7 @@ from selfview.distributed import Group
 from selfview.errors import FileFormatError
 from selfview.saving.checkpoints import Checkpoints, State
 from selfview.saving.tensor_file import numbers_of, pack_state, unpack_state
-from selfview.training.loop import Part, Phase, all_finite, not_finite
+from selfview.training.loop import EpochProgress, Phase, all_finite, not_finite
 from selfview.training.optimiser import Adam
 
 History = list[dict[str, float]]
@@ -29,7 +29,7 @@ def latest_state(keeper: Checkpoints, group: Group) -> State | None:
             return None
         return pack_state(state.tensors, {**state.meta, "path": str(state.path)})
 
-    data = group.from_leader(read)
+    data = group.from_main(read)
     if data is None:
         return None
     tensors, meta = unpack_state(Path("checkpoint"), data)
@@ -71,7 +71,7 @@ class TrainingState:
         self.seed = seed
         self.optimisers = optimisers or [Adam(phase.parameters) for phase in phases]
         self.history: History = list(history)
-        self.part = Part()  # of the next epoch
+        self.part = EpochProgress()  # of the next epoch
         self._count_from(self.history[-1]["seconds"] if self.history else 0.0)
 
     def _count_from(self, seconds: float) -> None:
@@ -88,9 +88,9 @@ class TrainingState:
         return len(self.history), self.part.steps
 
     def end_epoch(self, row: dict[str, float]) -> None:
-        """Note that an epoch ended with the figures of `row`."""
+        """Note that an epoch ended with the metrics of `row`."""
         self.history.append(row | {"seconds": self.seconds})
-        self.part = Part()
+        self.part = EpochProgress()
 
     def check(self) -> None:
         """Raise if a weight, a statistic or a moment is no longer a number."""
@@ -131,7 +131,7 @@ class TrainingState:
             for i, optimiser in enumerate(self.optimisers):
                 optimiser.load(state.tensors, f"optimiser.{i}")
             self.history = [numbers_of(row) for row in state.meta["history"]]
-            self.part = Part(
+            self.part = EpochProgress(
                 int(state.meta["steps"]),
                 numbers_of(state.meta["sums"]),
                 numbers_of(state.meta["counts"]),

@@ -8,9 +8,9 @@ from selfview.errors import MissingDependencyError
 
 
 class Events:
-    """A writer of event files into `folder`: call it with the figures of an epoch.
+    """A writer of event files into `folder`: call it with the metrics of an epoch.
 
-    Every figure of `history_` becomes a scalar of its own name; the step is the epoch. The file is
+    Every metric of `history_` becomes a scalar of its own name; the step is the epoch. The file is
     made with the first epoch: what an interrupted run wrote from there on is then superseded.
     """
 
