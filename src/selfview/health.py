@@ -254,7 +254,7 @@ def verdict(
     Parameters
     ----------
     found : mapping
-        `neighbour_metrics`, `effective_rank` and `loss`; `prototype_use` where there are prototypes.
+        `neighbour_metrics`, `effective_rank`, `loss`; `prototype_use` where there are prototypes.
     dim, n_features : int
         Columns of the embedding, and of the data.
     steps : int

@@ -46,9 +46,9 @@ def partial_whitening(z: Tensor) -> tuple[Tensor, Tensor]:
     exact = z.double()
     centre = exact.mean(0)
     variances, turn = torch.linalg.eigh((exact - centre).T @ (exact - centre))
-    spreads, turn = variances.clamp_min(0).sqrt().flip(0), turn.flip(1)  # the largest first
+    stds, turn = variances.clamp_min(0).sqrt().flip(0), turn.flip(1)  # the largest first
     signs = turn.gather(0, turn.abs().argmax(0, keepdim=True)).sign()
-    widths = (spreads / spreads[0].clamp_min(torch.finfo(z.dtype).tiny)).clamp_min(LEAST)
+    widths = (stds / stds[0].clamp_min(torch.finfo(z.dtype).tiny)).clamp_min(LEAST)
     axes = (turn * signs * widths**-POWER).to(z.dtype)
     return centre.to(z.dtype), axes.contiguous()  # as it will be read: rounding goes by layout
 

@@ -8,7 +8,6 @@ remembers; `fit` checks, and sets nothing unless it ends well.
 import copy
 import math
 import time
-import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -16,14 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
-from selfview import health
 from selfview.distributed import current
-from selfview.errors import CollapseWarning, InputError
+from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.forecast import (
     TRIAL_STEPS,
@@ -37,6 +34,7 @@ from selfview.estimator.plan import FitPlan as FitPlan
 from selfview.estimator.plan import make_plan
 from selfview.estimator.recipes import RECIPES
 from selfview.estimator.transform import TransformMixin
+from selfview.estimator.verdict import VerdictMixin
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
 from selfview.rows.base import Rows
@@ -51,14 +49,10 @@ from selfview.training.progress import Progress
 from selfview.training.schedules import stream_rate
 from selfview.training.seeding import own_randomness, own_weights
 from selfview.training.state import History as History
-from selfview.training.state import TrainingState, latest_state, loss_of, seed_of, steps_of
-
-HEALTH_ROWS = 4096  # at most, from which the verdict is found
-HEALTH_ENTRIES = 1 << 25  # of rows whose distances are compared
-BATCH_SIZE = 256  # the paper's
+from selfview.training.state import TrainingState, latest_state, seed_of, steps_of
 
 
-class Embedder(TransformMixin):
+class Embedder(VerdictMixin, TransformMixin):
     """Base of all estimators that learn an encoder by gradient steps."""
 
     recipe: str
@@ -366,16 +360,6 @@ class Embedder(TransformMixin):
         self._health = examined
         self._optimisers = self._recent = self._last_pass = None
 
-    @property
-    def health_(self) -> dict[str, Any]:
-        """Figures of the fit and a verdict; of a stream, found when they are asked for."""
-        if self._health is None:
-            plan = self._last_pass
-            assert plan is not None
-            assert plan.stream is not None
-            self._health = self._examine(self.network_, plan.stream.window, plan, self.history_)
-        return self._health
-
     def _plan(self, rows: Rows, stream: Stream | None = None) -> FitPlan:
         return make_plan(
             rows,
@@ -405,56 +389,6 @@ class Embedder(TransformMixin):
 
     def _headline(self, rows: Rows, plan: FitPlan, network: Any) -> str:  # noqa: ARG002
         return f"{type(self).__name__}: {plan.describe(rows, self.batch_size)}"
-
-    @torch.no_grad()
-    def _examine(
-        self, network: EncodingNetwork, rows: Rows, plan: FitPlan, history: History
-    ) -> dict[str, Any]:
-        """Figures of the delivered embedding of a sample of the rows, and the verdict on them."""
-        index = np.random.default_rng(plan.seed).permutation(rows.n)[:HEALTH_ROWS]
-        x = plan.formed(rows.pick(index))
-        Z = network.encoder(x).float().cpu().numpy()
-        few = min(health.SAMPLE_ROWS, max(health.MIN_ROWS, HEALTH_ENTRIES // rows.n_features))
-        X = x[:few].flatten(1).float().cpu().numpy() / np.asarray(
-            plan.summary.column_stds or 1, np.float32
-        )
-        found = {
-            "loss": loss_of(history),
-            "effective_rank": health.effective_rank(Z),
-            **health.neighbour_metrics(X, Z[:few], cosine=plan.summary.text_like, seed=plan.seed),
-            **self._diagnose(network, x, history),
-        }
-        told = health.verdict(
-            found,
-            dim=Z.shape[1],
-            n_features=rows.n_features,
-            steps=steps_of(history),
-            highest_loss=self._highest_loss(rows, plan),
-            settings=self._suspects(plan),
-        )
-        healthy = told.outcome == health.SOUND
-        return {**found, "healthy": healthy, "outcome": told.outcome, "verdict": str(told)}
-
-    def _diagnose(self, network: Any, x: Tensor, history: History) -> dict[str, float]:  # noqa: ARG002
-        """Figures of a method's own, from a sample of the rows."""
-        return {}
-
-    def _highest_loss(self, rows: Rows, plan: FitPlan) -> float:  # noqa: ARG002
-        """The loss of a network that knows nothing: above it, training has diverged."""
-        return math.inf
-
-    def _suspects(self, plan: FitPlan) -> list[health.Setting]:  # noqa: ARG002
-        """Parameters that spoil a fit when they are far from their usual values."""
-        rate = RECIPES[self.recipe].learning_rate
-        given = rate if self.learning_rate == "auto" else float(self.learning_rate)
-        return [
-            health.Setting("learning_rate", given, rate),
-            health.Setting("batch_size", self.batch_size, BATCH_SIZE),
-        ]
-
-    def _warn(self) -> None:
-        if self.health_["outcome"] in health.BAD:
-            warnings.warn(self.health_["verdict"], CollapseWarning, stacklevel=5)
 
     def _embedding_dim(self, encoder: nn.Module, plan: FitPlan) -> int:
         if isinstance(self.encoder, nn.Module):

@@ -131,8 +131,8 @@ RECIPES = {
 def input_scale(summary: Summary) -> float | tuple[float, ...]:
     """What rows are divided by, so that data in any unit learn alike: 1 if they are ordinary.
 
-    Columns of different scale by their standard deviations. Else a power of two, by which division changes no
-    rounding: rows times 1024 learn the same bits.
+    Columns of different scale are divided by their standard deviations, other rows by a power of
+    two, which changes no rounding: rows times 1024 learn the same bits.
     """
     norm = summary.mean_norm
     if summary.column_stds:

@@ -1,0 +1,128 @@
+"""What surrounds SelfView's algorithm: a fit's plan, the network, its delivery, its verdict."""
+
+import math
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from selfview import health
+from selfview.estimator.base import Embedder, History
+from selfview.estimator.plan import FitPlan, projected_rows
+from selfview.estimator.recipes import RECIPES, input_scale, settings_of
+from selfview.neighbours import Neighbours
+from selfview.networks import encoders
+from selfview.networks.encoders import EncoderHead, ScaledEncoder
+from selfview.rows.base import Rows
+from selfview.rows.stream import Stream
+from selfview.whitening import ROWS, STREAM_ROWS, whiten
+
+
+class PrototypeEmbedder(Embedder):
+    """An encoder with a head of prototypes, learned from rows and their neighbours."""
+
+    n_prototypes: int
+    batch_norm: str
+    temperature: str | float
+    epsilon: str | float
+    xi: str | float
+    contrast: str | float
+
+    def _plan(self, rows: Rows, stream: Stream | None = None) -> FitPlan:
+        plan = super()._plan(rows, stream)
+        if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
+            plan = replace(plan, summary=replace(plan.summary, column_stds=()))
+        folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
+        recipe = RECIPES[self.recipe]
+        kind = recipe.text if plan.summary.text_like else recipe.dense
+        perceptron = self._encoder_for(rows.shape) in ("auto", "mlp")
+        if kind.components and perceptron and not stream:
+            projected = projected_rows(rows, plan.summary, kind, folder)
+            plan = replace(plan, shape=projected.shape, projected=projected)
+            if self.epochs == "auto":
+                plan = replace(plan, epochs=max(1, round(recipe.steps(rows.n) / plan.batches)))
+        plan = replace(plan, settings=settings_of(self, plan))
+        if not plan.settings.neighbours:
+            return plan
+        among = stream.window if stream else plan.projected or rows
+        neighbours = Neighbours(
+            among,
+            lambda index: plan.formed(among.pick(index)),
+            count=plan.settings.neighbours,
+            first=rows.n,
+            angle=plan.settings.by_angle,
+            components=plan.settings.search_components,
+            scale=input_scale(plan.summary),
+            about=asdict(plan.summary),
+            folder=folder,
+        )
+        return replace(plan, neighbours=neighbours)
+
+    def _network(self, plan: FitPlan) -> EncoderHead:
+        normed = self.batch_norm in ("both", "encoder")
+        name = "mlp" if plan.projected else self._encoder_for(plan.shape)
+        width = plan.settings.width
+        encoder = encoders.make_encoder(name, plan.shape, self.n_components, normed, width)
+        dim = self._embedding_dim(encoder, plan)
+        if not isinstance(self.encoder, nn.Module):  # an own one takes the rows as they are
+            scale = 1.0 if plan.projected else input_scale(plan.summary)
+            encoder = ScaledEncoder(scale, *encoder.children())
+        head = encoders.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
+        start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
+        return EncoderHead(encoder, head, epsilon=plan.settings.epsilon, temperature=start)
+
+    def _finish(self, network: EncoderHead, rows: Rows, plan: FitPlan) -> None:
+        if not isinstance(network.encoder, ScaledEncoder):
+            return
+        if plan.settings.whiten:
+            most = STREAM_ROWS if plan.stream else ROWS
+            whiten(network.encoder, partial(plan.batch, rows), rows.n, plan.seed, most)
+        if plan.projected is not None:
+            projection = plan.projected.projection
+            network.encoder.fold(projection.mean, projection.scale, projection.basis)
+
+    @property
+    def epsilon_(self) -> float:
+        """Length of an adversarial perturbation."""
+        return float(self._fitted_network().epsilon)
+
+    @property
+    def scale_(self) -> float | NDArray[np.float32]:
+        """What rows are divided by."""
+        scale = encoders.scale_of(self._fitted_network().encoder)
+        return scale.cpu().numpy() if scale.ndim else float(scale)
+
+    def _headline(self, rows: Rows, plan: FitPlan, network: EncoderHead) -> str:
+        scaled = (
+            ", columns divided by their standard deviations" if plan.summary.column_stds else ""
+        )
+        epsilon = f", epsilon {float(network.epsilon):.3g}"
+        return super()._headline(rows, plan, network) + epsilon + scaled
+
+    def _diagnose(self, network: EncoderHead, x: Tensor, history: History) -> dict[str, float]:
+        p = torch.softmax(network(x).float(), dim=1).cpu().numpy()
+        last = history[-1] if history else {}
+        return {
+            "loss_over_log_k": last.get("loss_over_log_k", math.nan),
+            "entropy_over_log_k": health.relative_entropy(p),
+            "prototype_use": health.prototype_use(p),
+            "marginal_error": last.get("marginal_error", math.nan),
+        }
+
+    def _highest_loss(self, rows: Rows, plan: FitPlan) -> float:
+        uniform = 2 * math.log(self.n_prototypes)
+        return uniform + plan.settings.contrast * math.log(min(rows.n, self.batch_size))
+
+    def _suspects(self, plan: FitPlan) -> list[health.Setting]:
+        given = {"epsilon": self.epsilon, "xi": self.xi, "contrast": self.contrast or "auto"}
+        usual = asdict(settings_of(type(self)(recipe=self.recipe), plan))
+        settings = [
+            health.Setting(name, float(value), usual[name])
+            for name, value in given.items()
+            if value != "auto"
+        ]
+        return super()._suspects(plan) + settings
