@@ -50,7 +50,7 @@ def encoder_flops(shape: tuple[int, ...]) -> int:
 def step_of(model: Embedder, X: np.ndarray) -> tuple[Callable[[], object], torch.nn.Module]:
     """A step of the model's own training, as `fit` does it, on one batch."""
     rows = as_rows(X)
-    plan = model._plan(rows)
+    plan = model._complete(rows, model._plan(rows))
     course = model._start(plan)
     course.network.train()
     generator = torch.Generator().manual_seed(0)

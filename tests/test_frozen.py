@@ -48,7 +48,9 @@ def test_a_frozen_encoder_stays_as_it_is(blobs, views):
 def test_a_frozen_encoder_does_in_training_what_it_does_in_transform(blobs):
     own = normed_encoder().requires_grad_(False)
     model = small(encoder=own)
-    network = model._network(model._plan(as_rows(blobs[0]))).train()
+    network = model._network(
+        model._complete(as_rows(blobs[0]), model._plan(as_rows(blobs[0])))
+    ).train()
     x = torch.tensor(blobs[0], dtype=torch.float32)
     assert torch.equal(network.both(x)[0], own.eval()(x))
     assert network.head.training

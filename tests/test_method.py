@@ -194,7 +194,8 @@ def test_the_adaptive_temperature_brings_the_entropy_to_its_target(blobs):
 def test_auto_steps_grow_with_the_rows_and_stay_few(rng):
     def steps(*shape, **given):
         rows = as_rows(np.broadcast_to(rng.normal(size=(1, *shape[1:])), shape))
-        plan = small(epochs="auto", **given)._plan(rows)
+        model = small(epochs="auto", **given)
+        plan = model._complete(rows, model._plan(rows))
         return plan.epochs * n_batches(shape[0], 256)
 
     assert 100 <= steps(200, 5) < steps(900, 5) < steps(3000, 5) <= 520
@@ -253,7 +254,7 @@ def test_auto_epsilon_follows_the_rows_norm(blobs, rng):
 def views_of(X, **given):
     """The rows and the two views of one step."""
     model, rows = small(**given), as_rows(X)
-    plan = model._plan(rows)
+    plan = model._complete(rows, model._plan(rows))
     network = model._network(plan)
     index = np.arange(rows.n)
     seen = plan.projected or rows
@@ -349,7 +350,8 @@ def test_the_views_are_those_that_were_asked_for(blobs, monkeypatch, views, neig
 def rate(**given):
     """Learning rate as a function of the epoch, of 50."""
     model = small(epochs=50, **given)
-    plan = model._plan(as_rows(np.eye(4)))
+    rows = as_rows(np.eye(4))
+    plan = model._complete(rows, model._plan(rows))
     (phase,) = model._phases(model._network(plan), plan)
     return phase.learning_rate
 

@@ -81,7 +81,7 @@ def test_a_number_for_xi_is_in_the_columns_spreads_as_one_for_epsilon_is():
     X = table()[:, :5]
     for views, length in (("random", 0.7), ("adversarial", 0.2)):
         model = small(views=views, xi=0.7, epsilon=0.2, neighbours=0)
-        plan = model._plan(as_rows(X))
+        plan = model._complete(as_rows(X), model._plan(as_rows(X)))
         seen = plan.projected.take(slice(0, len(X)))
         step = Step(seen, 0.0, torch.Generator().manual_seed(0))
         both = two_views(step, model._network(plan), views, plan.settings, None)

@@ -108,6 +108,7 @@ class Embedder(VerdictMixin, TransformMixin):
             with group.all_or_none():
                 folder = self.checkpoint if group.is_main else None
                 keeper = stack.enter_context(Checkpoints(folder, self._identity(rows, plan)))
+            plan = self._complete(rows, plan)
             state = latest_state(keeper, group)
             if state is not None:
                 plan = replace(plan, seed=seed_of(state))
@@ -138,6 +139,7 @@ class Embedder(VerdictMixin, TransformMixin):
         """
         started = hasattr(self, "network_")
         rows, plan = self._prepare(X, passes=True)
+        plan = self._complete(rows, plan)
         keeper = Checkpoints(None, {})
         if not started:
             return self._learn(X, rows, plan, self._start(plan), 1, keeper)
@@ -157,7 +159,7 @@ class Embedder(VerdictMixin, TransformMixin):
         """
         self.check_parameters()
         rows = as_rows(X)
-        plan = self._plan(rows)
+        plan = self._complete(rows, self._plan(rows))
         network = self._new_network(plan)
         steps = plan.epochs * n_batches(rows.n, self.batch_size)
         each = self._seconds_per_step(rows, plan, network)
@@ -371,6 +373,10 @@ class Embedder(VerdictMixin, TransformMixin):
             device=self.device,
             precision=self.precision,
         )
+
+    def _complete(self, rows: Rows, plan: FitPlan) -> FitPlan:  # noqa: ARG002
+        """What of the plan all processes find together: nothing, unless a method says so."""
+        return plan
 
     def _encoder_for(self, shape: tuple[int, ...]) -> str | nn.Module:
         """The encoder for rows of `shape`: the recipe's for images, if it is left to us."""

@@ -36,13 +36,18 @@ class PrototypeEmbedder(Embedder):
         plan = super()._plan(rows, stream)
         if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
             plan = replace(plan, summary=replace(plan.summary, column_stds=()))
+        return plan
+
+    def _complete(self, rows: Rows, plan: FitPlan) -> FitPlan:
+        """The plan with principal components, settings and neighbours."""
+        recipe, stream = RECIPES[self.recipe], plan.stream
         folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
-        recipe = RECIPES[self.recipe]
         kind = recipe.text if plan.summary.text_like else recipe.dense
         perceptron = self._encoder_for(rows.shape) in ("auto", "mlp")
         if kind.components and perceptron and not stream:
             projected = projected_rows(rows, plan.summary, kind, folder)
-            plan = replace(plan, shape=projected.shape, projected=projected)
+            in_memory = projected.stored is None or projected.stored.fits
+            plan = replace(plan, shape=projected.shape, projected=projected, searchable=in_memory)
             if self.epochs == "auto":
                 plan = replace(plan, epochs=max(1, round(recipe.steps(rows.n) / plan.batches)))
         plan = replace(plan, settings=settings_of(self, plan))
