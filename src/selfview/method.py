@@ -42,7 +42,7 @@ class SelfView(PrototypeEmbedder):
     encoder : {"auto", "mlp", "cnn", "small-cnn", "dense-cnn"} or nn.Module
         "auto" takes a convolutional one for images (n, channels, height, width) or (n, height,
         width), and the perceptron for all else. "cnn" is the paper's, "small-cnn" the same with a
-        quarter of the filters, "dense-cnn" (ours) that with a hidden layer of 1,024 before the
+        quarter of the filters, "dense-cnn" (ours) an eighth and a hidden layer of 256 before the
         embedding. A module is copied, with its weights. Those with requires_grad=False are frozen:
         a part with no others also keeps its batch-norm statistics, which it normalises by, and
         drops nothing out.

@@ -26,8 +26,8 @@ from selfview.saving.checkpoints import kept
 from selfview.training.loop import Step
 
 COMPONENTS = 50
-EXACT_ROWS = 10_000
-CELLS_SEARCHED = 12
+EXACT_ROWS = 20_000
+CELLS_SEARCHED = 24  # around a row's own: of MNIST's nearest 15 rows 96 % are found
 CELL_ROUNDS = 6  # of k-means, that finds the cells
 CELL_SAMPLE = 20_000  # rows from which it does
 BLOCK = 1024  # rows that are looked up at a time

@@ -12,7 +12,7 @@ from selfview.training.schedules import cosine_rate, dropping_rate
 ORDINARY_NORMS = (2.0, 128.0)  # mean norms of rows that are taken as they are: all the paper's are
 COMPONENTS = 50  # in which neighbours are searched for
 MANY_COLUMNS = 100  # from which on rows are compared by their angle
-MANY_ROWS = 20_000
+MANY_ROWS = 40_000
 FEW_ROWS = 1000
 WIDTHS = ((FEW_ROWS, 128), (MANY_ROWS, 256), (math.inf, 512))  # for fewer rows than so many
 # Optimiser steps: `FEW_STEPS` and one for every four rows; `STEPS` up to `STEPS_ROWS` rows, and

@@ -28,7 +28,7 @@ class Convolutional(NamedTuple):
 CONVOLUTIONAL = {
     "cnn": Convolutional(128),
     "small-cnn": Convolutional(32),
-    "dense-cnn": Convolutional(32, (1024,)),
+    "dense-cnn": Convolutional(16, (256,)),
 }
 PAPERS = CONVOLUTIONAL["cnn"]
 ENCODERS = ("auto", "mlp", *CONVOLUTIONAL)

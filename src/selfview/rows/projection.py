@@ -14,7 +14,7 @@ from selfview.rows.base import Index, Rows
 SAMPLE_ROWS = 20_000  # whose principal components are taken
 SAMPLE_ENTRIES = 1 << 25  # of them, at most: 128 MiB of float32
 SMALL_SIDE = 1100  # of a Gram matrix whose eigenvectors are computed whole
-OVERSAMPLING, POWER_ITERATIONS = 10, 4  # of the random subspace
+OVERSAMPLING, POWER_ITERATIONS = 10, 2  # of the random subspace
 LEAST_VARIANCE = 1e-9  # of the largest: components of less are rounding
 CACHED_ENTRIES = 1 << 26  # of projected rows that are kept in memory: 256 MiB
 
