@@ -248,12 +248,12 @@ class Group:
         """`loss`, such that `gradients` of it are summed up while they are computed."""
         if self.size == 1:
             return loss
-        # Static: parameters that the first step leaves unused need not be looked for in every one.
         module = _Loss(loss, parameters)
         for parameter in parameters:
             if parameter.requires_grad:
                 parameter.register_hook(partial(laid_out_as, parameter))  # type: ignore[no-untyped-call]
-        return DistributedDataParallel(module, static_graph=True)
+        # A step may leave parameters unused, as SelfView's head.
+        return DistributedDataParallel(module, find_unused_parameters=True)
 
     def gradients(
         self, loss: Tensor, parameters: Sequence[nn.Parameter], shard: BatchShard

@@ -26,123 +26,98 @@ from selfview.training.loop import Phase, Step
 class SelfView(PrototypeEmbedder):
     """Small, discriminative embedding of unlabelled rows, learned without augmentations.
 
-    The model makes a view of every row by stepping in the direction that changes its own
-    prediction most; a second view is one of the row's nearest rows (in the paper's recipe, another
-    such step). Each view is labelled by optimal transport onto equally used prototypes, and the
-    model learns to predict the label of one view from the other [1]_.
+    Two views of a row should have similar embeddings: the row and one of its nearest rows
+    (InfoNCE). In every fourth step the row's view is adversarial (VAT), and each view also predicts
+    the other's assignment to prototypes by optimal transport (SwAV's loss). The last two are the
+    method of Ntelemis, Jin and Thomas, IEEE TNNLS, 2023 (arXiv 2202.06914).
 
     Parameters
     ----------
-    recipe : {"selfview", "paper"}
-        Where values left at "auto" come from: ours, or every value as in the paper.
-    n_components : int
-        Length of the embedding. With an own `encoder`, its output decides.
-    n_prototypes : int
-        Number of prototypes k that rows are softly assigned to while learning.
-    encoder : {"auto", "mlp", "cnn", "small-cnn", "dense-cnn"} or nn.Module
-        "auto" takes a convolutional one for images (n, channels, height, width) or (n, height,
-        width), and the perceptron for all else. "cnn" is the paper's, "small-cnn" the same with a
-        quarter of the filters, "dense-cnn" (ours) an eighth and a hidden layer of 256 before the
-        embedding. A module is copied, with its weights. Those with requires_grad=False are frozen:
-        a part with no others also keeps its batch-norm statistics, which it normalises by, and
-        drops nothing out.
-    batch_norm : {"both", "encoder", "head", "none"}
-        Where batch norm stands.
-    views : {"adversarial", "random", "random+adversarial", "none"}
-        How the two views are made; all but the first are the paper's ablation. With `neighbours`
-        the second view is a neighbour, and only the first is made so. "random+adversarial" makes
-        both, one of each kind: it takes no neighbours.
-    neighbours : "auto" or int
-        Of so many nearest rows (by angle for tf-idf-like rows), one, drawn anew each time, is the
-        second view. 0: it is made as `views` says. "auto": 10; 0 in the paper's recipe, with
-        views="random+adversarial", and for rows on disk that don't fit into the buffer of 256 MiB.
-    contrast : "auto" or float
-        Weight of a second objective: in the embedding itself, to tell the two views of a row from
-        those of the batch's other rows. "auto": 1 where one of them is a neighbour; else, and in
-        the paper's recipe, 0.
-    adversarial_share : "auto" or float
-        BatchShard of the steps in which a view is adversarial; in the others it is the row itself.
-        "auto": 1/4 where the other view is a neighbour, else, and in the paper's recipe, 1.
-    width : "auto" or int
-        Of the perceptron's two hidden layers. "auto": by the number of rows; 1024 in the paper's
-        recipe.
-    epsilon : "auto" or float
-        Length of an adversarial step. "auto": a tenth of the mean row norm; in the paper's recipe a
-        fifth, and 20 / sqrt(2000) for tf-idf-like rows (not negative, at most a tenth not zero).
-        A number is in the unit of the rows; in the columns' spreads if these are of unlike units,
-        one above thirty times the median (except in the paper's recipe, and with an own encoder).
-    xi : "auto" or float
-        Length of a random step, in the same unit: of the probe at which the direction is found, and
-        of a view that is "random". "auto": that of the adversarial step; in the paper's recipe 10,
-        times `scale_` for rows whose mean norm is below 2 or above 128.
-    sinkhorn_iterations : int
-        Rounds of Sinkhorn-Knopp for a target.
-    temperature : "adaptive" or float
-        Of the targets. "adaptive" keeps their entropy at `target_entropy`.
-    target_entropy : "auto" or float
-        In nats; "auto" is log sqrt(n_prototypes).
-    warmup : "auto" or float
-        Epochs in which the target entropy falls from log(n_prototypes). "auto": a fiftieth of the
-        epochs; 100 in the paper's recipe, however many epochs are run.
-    epochs : "auto" or int
-        "auto" is a budget of work that takes minutes on two cores: 300 to 2,000 steps.
-    batch_size : int
+    n_components : int, default 10
+        Length of the embedding. With a user's own `encoder`, its output decides.
+    recipe : {"selfview", "paper"}, default "selfview"
+        Where "auto" values come from: selfview's default, or the paper.
+    n_prototypes : int, default 100
+        Number of prototypes k.
+    encoder : {"auto", "mlp", "cnn", "small-cnn", "dense-cnn"} or nn.Module, default "auto"
+        "auto": for images (n, channels, height, width) or (n, height, width) "dense-cnn" (the
+        paper's recipe: "cnn"), else "mlp", which learns on principal components of the rows (the
+        paper's recipe: on the rows). A module is copied with its weights, takes the rows as they
+        are, and keeps parts frozen whose weights have requires_grad=False.
+    width : "auto" or int, default "auto"
+        Of the perceptron's two hidden layers. "auto": 128 below 1,000 rows, 256 below 20,000, 512
+        from there on; 1,024 in the paper's recipe and in `partial_fit`.
+    batch_norm : {"both", "encoder", "head", "none"}, default "both"
+        Where batch norm is used.
+    views : {"adversarial", "random", "random+adversarial", "none"}, default "adversarial"
+        Perturbation of the views. With `neighbours` it makes the first view only;
+        "random+adversarial" makes both and takes no neighbours.
+    adversarial_share : "auto" or float, default "auto"
+        Share of the steps with perturbed views and the swapped prediction. "auto": 1/4; 1 in the
+        paper's recipe. With contrast=0 it is 1.
+    neighbours : "auto" or int, default "auto"
+        Number of nearest rows that the second view is drawn from; 0 perturbs the row instead.
+        "auto": 15; 0 in the paper's recipe, with views="random+adversarial", and for rows on disk
+        that don't fit into the buffer of 256 MiB.
+    contrast : "auto" or float, default "auto"
+        Weight of InfoNCE. "auto": 1 with neighbours, else 0.
+    epsilon : "auto" or float, default "auto"
+        Length of an adversarial perturbation, in the unit of the rows (in standard deviations if
+        columns are divided by them). "auto": a tenth of the centred rows' root mean square length;
+        of the mean row norm for images and own encoders. In the paper's recipe a fifth of the mean
+        row norm, 20 / sqrt(2000) of it for tf-idf-like rows (non-negative, at most 10 % non-zero).
+    xi : "auto" or float, default "auto"
+        Length of a random perturbation: a random view, and the start of VAT's power iteration.
+        "auto": epsilon; in the paper's recipe 10, times `scale_`.
+    sinkhorn_iterations : int, default 10
+        Iterations of Sinkhorn-Knopp.
+    temperature : "adaptive" or float, default "adaptive"
+        Of the optimal transport. "adaptive" keeps the entropy of the targets at `target_entropy`.
+    target_entropy : "auto" or float, default "auto"
+        In nats. "auto": log sqrt(n_prototypes).
+    warmup : "auto" or float, default "auto"
+        Epochs until the target entropy is reached. "auto": 1/50 of all; 100 in the paper's recipe.
+    epochs : "auto" or int, default "auto"
+        "auto", in steps of the perceptron, for n rows: 100 + n / 4 below 1,000 rows, 500 up to
+        5,000, then 500 sqrt(n / 5000), twice that from 20,000 on. Else 300 to 2,000 by their cost.
+    batch_size : int, default 256
         Rows in a batch, at most.
-    learning_rate : "auto" or float
-        Of Adam, at its highest. "auto": 2e-3, and 5e-4 in the paper's recipe.
-    schedule : {"auto", "cosine", "drop"}
-        How the learning rate goes: up in the first twentieth of the epochs and down to a hundredth
-        along a cosine (ours), or down to a fifth from epoch 1,000 on (the paper's).
-    axes : {"auto", "principal", "learned"}
-        Along which the embedding is given: its principal ones, uncorrelated, sorted by spread and
-        with spreads that are brought together (ours), or as the network has learned them (the
-        paper's, and with an own encoder).
-    precision : {"auto", "float32", "bfloat16"}
-        Of training. "auto" takes bfloat16 where the processor computes with it directly.
-        `transform` is always in float32.
-    device : "auto" or str or torch.device
-        "auto" is a CUDA device if there is one.
-    random_state : int, RandomState or None
+    learning_rate : "auto" or float, default "auto"
+        Highest learning rate of Adam. "auto": 2e-3; 5e-4 in the paper's recipe.
+    schedule : {"auto", "cosine", "drop"}, default "auto"
+        Of the learning rate. "auto": "cosine", with a warm-up in the first twentieth; in the
+        paper's recipe "drop", to a fifth from epoch 1,000 on.
+    axes : {"auto", "principal", "learned"}, default "auto"
+        "principal": partial whitening of the embedding. "auto": "principal"; "learned" in the
+        paper's recipe and with an own encoder.
+    precision : {"auto", "float32", "bfloat16"}, default "auto"
+        Of training. "auto": bfloat16 where the processor computes with it directly.
+    device : "auto" or str or torch.device, default "auto"
+        "auto": a CUDA device if there is one.
+    random_state : int, RandomState or None, default None
         The same number gives the same weights, bit for bit.
-    checkpoint : path or None
-        Folder in which to keep the state of training: every 10 seconds (less often if writing it
-        takes longer than one), at the end, and on Ctrl-C; the newest two are kept. A fit that
-        finds its own state there goes on from it: with the same bits, or with another number of
-        threads or on another processor up to rounding. One fit at a time may use it.
-    verbose : int
+    checkpoint : path or None, default None
+        Folder for the state of training, written every 10 seconds, at the end and on Ctrl-C. A fit
+        that finds its own state there resumes. One fit at a time may use it.
+    verbose : int, default 1
         0 is silent; 1 shows progress on standard error.
 
     Attributes
     ----------
-    embedding_dim_ : int
-    n_features_in_ : int
-    feature_names_in_ : ndarray of str
-        Only if fitted on a data frame whose columns have names.
+    encoder_ : nn.Module
+    embedding_dim_, n_features_in_, epochs_ : int
+    feature_names_in_ : ndarray of str, if the rows were a data frame
     epsilon_ : float
-        The length of an adversarial step that was used.
-    scale_ : float or ndarray (n_features_in_,)
-        What rows are divided by before they are learned from; an array if columns are of unlike
-        units.
-    epochs_ : int
-        The number of epochs planned; 0 if only `partial_fit` was called.
-    history_ : list of dict
-        A row an epoch: loss, entropy of the targets, temperature, seconds.
-    health_ : dict
-        The `outcome` ("sound", "diverged", "collapsed", "too short to tell", "too few rows to tell"
-        or "nothing beyond PCA"), the `verdict` that says why and what to change, and its figures.
-
-    References
-    ----------
-    .. [1] Ntelemis, Jin, Thomas, "A Generic Self-Supervised Framework of Learning Invariant
-       Discriminative Features", IEEE TNNLS, 2023 (arXiv 2202.06914).
+    scale_ : float or ndarray (n_features_in_,), what rows are divided by
+    history_ : list of dict, the metrics of every epoch
+    health_ : dict, the `outcome`, the `verdict` in words, and what they were found from
 
     Examples
     --------
-    >>> from sklearn.datasets import load_digits
-    >>> X, _ = load_digits(return_X_y=True)
-    >>> model = SelfView(n_components=10, epochs=2, random_state=0, verbose=0)
-    >>> model.fit_transform(X).shape
-    (1797, 10)
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).normal(size=(100, 8))
+    >>> SelfView(n_components=3, epochs=2, random_state=0, verbose=0).fit_transform(X).shape
+    (100, 3)
     """
 
     n_components: int = field(default=10, kw_only=False)
