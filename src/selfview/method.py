@@ -58,7 +58,7 @@ class SelfView(PrototypeEmbedder):
     neighbours : "auto" or int, default "auto"
         Number of nearest rows that the second view is drawn from; 0 perturbs the row instead.
         "auto": 15; 0 in the paper's recipe, with views="random+adversarial", and for rows on disk
-        that don't fit into the buffer of 256 MiB.
+        if neither they nor their principal components fit into 256 MiB.
     contrast : "auto" or float, default "auto"
         Weight of InfoNCE. "auto": 1 with neighbours, else 0.
     epsilon : "auto" or float, default "auto"
