@@ -45,7 +45,7 @@ class SelfView(PrototypeEmbedder):
         paper's recipe: on the rows). A module is copied with its weights, takes the rows as they
         are, and keeps parts frozen whose weights have requires_grad=False.
     width : "auto" or int, default "auto"
-        Of the perceptron's two hidden layers. "auto": 128 below 1,000 rows, 256 below 20,000, 512
+        Of the perceptron's two hidden layers. "auto": 128 below 1,000 rows, 256 below 40,000, 512
         from there on; 1,024 in the paper's recipe and in `partial_fit`.
     batch_norm : {"both", "encoder", "head", "none"}, default "both"
         Where batch norm is used.
@@ -79,7 +79,7 @@ class SelfView(PrototypeEmbedder):
         Epochs until the target entropy is reached. "auto": 1/50 of all; 100 in the paper's recipe.
     epochs : "auto" or int, default "auto"
         "auto", in steps of the perceptron, for n rows: 100 + n / 4 below 1,000 rows, 500 up to
-        5,000, then 500 sqrt(n / 5000), twice that from 20,000 on. Else 300 to 2,000 by their cost.
+        5,000, then 500 sqrt(n / 5000), twice that from 40,000 on. Else 300 to 2,000 by their cost.
     batch_size : int, default 256
         Rows in a batch, at most.
     learning_rate : "auto" or float, default "auto"
