@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from selfview.method import SelfView
     from selfview.report.comparison import Table
 
-EPOCHS = 100  # 800 steps: under a minute and a half on two cores
 ROWS = "scikit-learn's digits"
 PICTURE = "embedding.png"
 COLUMNS = {
@@ -27,7 +26,10 @@ def demo(
     out: Annotated[Path, typer.Option(help="Run folder to write, with a picture.")] = Path(
         "runs/demo"
     ),
-    epochs: Annotated[int, typer.Option(min=1, help="Passes over the 1,797 digits.")] = EPOCHS,
+    epochs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Passes over the 1,797 digits; SelfView's own if not given."),
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Random seed.")] = 0,
 ) -> None:
     """Learn scikit-learn's digits without labels; compare with raw features and PCA.
@@ -45,7 +47,7 @@ def demo(
     digits = load_dataset("digits")
     X: Any = digits.X
     y: Any = digits.y
-    model = SelfView(n_components=10, epochs=epochs, random_state=seed)
+    model = SelfView(n_components=10, epochs=epochs or "auto", random_state=seed)
     Z = model.fit_transform(X)
     embeddings = {
         "raw features (64)": X,
