@@ -129,7 +129,7 @@ def test_a_batch_needs_a_row_for_every_process():
 
 
 def test_shares_of_a_batch_are_disjoint_and_all_of_it():
-    shares = [Group(rank, 3).share(11) for rank in range(3)]
+    shares = [Group(rank, 3).shard(11) for rank in range(3)]
     assert np.concatenate([np.arange(11)[s.rows] for s in shares]).tolist() == list(range(11))
     assert sum(s.weight for s in shares) == pytest.approx(1)
 
