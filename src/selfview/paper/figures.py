@@ -34,12 +34,12 @@ Figure = Any
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure that belongs to no window."""
     try:
-        from matplotlib.figure import Figure as Drawn
+        import matplotlib.figure
     except ImportError as error:
         raise MissingDependencyError(
             "figures need matplotlib: pip install 'selfview[plots]'"
         ) from error
-    return Drawn(figsize=(width, height), dpi=130, layout="constrained")
+    return matplotlib.figure.Figure(figsize=(width, height), dpi=130, layout="constrained")
 
 
 def picture(figure: Any, kind: str) -> bytes:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from selfview.errors import InputError
-from selfview.rows.base import CHUNK_BYTES, Index, Rows, Summary, not_finite
+from selfview.rows import base
+from selfview.rows.base import Index, Rows, Summary, not_finite
 from selfview.rows.on_disk import StoredArray, StoredCsr, stored_array, stored_csr
 
 
@@ -66,7 +67,7 @@ class SparseRows(Rows):
 
     def _parts(self) -> Iterator[tuple[int, Any]]:
         """All rows in order, a bounded number of entries at a time."""
-        size = max(1, int(self.n * CHUNK_BYTES / (12 * max(self.matrix.nnz, 1))))
+        size = max(1, int(self.n * base.CHUNK_BYTES / (12 * max(self.matrix.nnz, 1))))
         for start in range(0, self.n, size):
             yield start, self._part(slice(start, start + size))
 
