@@ -40,6 +40,7 @@ NUMERIC = (  # files that a processor's arithmetic may change
     "test_losses.py",
     "test_method.py",
     "test_neighbours.py",
+    "test_projection.py",
     "test_targets.py",
     "test_units.py",
     "test_views.py",
