@@ -84,7 +84,7 @@ def test_neighbours_come_from_earlier_chunks_too():
     rows = np.arange(8.0)[:, None]
     recent = torch.arange(0.1, 8.1)[:, None]
     stream = Stream.pass_over(as_rows(rows), recent, passes=1, steps=1, batches=1)
-    near = nearest(search_points(stream.window, 1, angle=False), 1, first=8)
+    near = nearest(search_points(stream.window, 0, angle=False), 1, first=8)
     assert near.ravel().tolist() == list(range(8, 16))
 
 

@@ -218,11 +218,10 @@ class SelfView(PrototypeEmbedder):
                     "marginal_error": marginal_error(q2, step.shard),
                 }
             if settings.contrast:
-                pull = 1 + (settings.attraction - 1) * max(
-                    0.0, 2 * step.epoch / max(plan.epochs, 1) - 1
-                )
                 z1, z2 = split_views(z, 2)
-                nce = info_nce(z1, z2, step.shard, power=settings.power, attraction=pull)
+                attraction = settings.attraction_at(step.epoch / max(plan.epochs, 1))
+                given = dict(power=settings.power, attraction=attraction)
+                nce = info_nce(z1, z2, step.shard, **given)
                 value = value + settings.contrast * nce
                 metrics["info_nce"] = nce.item()
             return value, metrics

@@ -25,7 +25,7 @@ from selfview.rows.projection import ProjectedRows, principal_components
 from selfview.saving.checkpoints import kept
 from selfview.training.loop import Step
 
-COMPONENTS = 50
+COMPONENTS = 50  # in which dense rows are compared
 EXACT_ROWS = 20_000
 CELLS_SEARCHED = 24  # around a row's own: of MNIST's nearest 15 rows 96 % are found
 CELL_ROUNDS = 6  # of k-means, that finds the cells
@@ -45,7 +45,7 @@ class Neighbours:
     count : int
         How many to draw from.
     components : int, default 50
-        Principal components in which rows are compared.
+        Principal components in which rows are compared; 0 compares the rows themselves.
     angle : bool
         Compare directions, not positions.
     scale : float or sequence of float, default 1.0
@@ -111,10 +111,18 @@ class Neighbours:
 def search_points(
     rows: Rows, components: int, *, angle: bool, scale: float | Sequence[float] = 1.0
 ) -> Tensor:
-    """Points (n, components) in which rows are compared: their leading principal components."""
-    if not isinstance(rows, ProjectedRows):
-        rows = ProjectedRows(rows, principal_components(rows, components, scale=scale))
-    points = rows.components(components)
+    """Points in which rows are compared: their leading principal components.
+
+    With 0 `components` the rows themselves, as in a stream, whose components change.
+    """
+    if not components:
+        divisor = torch.tensor(scale, dtype=torch.float32)
+        points = torch.cat([x.flatten(1).cpu() / divisor for _, x in rows.chunks()])
+    elif isinstance(rows, ProjectedRows):
+        points = rows.components(components)
+    else:
+        found = principal_components(rows, components, scale=scale)
+        points = ProjectedRows(rows, found).components(components)
     return F.normalize(points) if angle else points
 
 

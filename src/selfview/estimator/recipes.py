@@ -5,12 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from selfview.neighbours import COMPONENTS
 from selfview.networks.encoders import WIDTH
 from selfview.rows.base import Summary
 from selfview.training.schedules import cosine_rate, dropping_rate
 
 ORDINARY_NORMS = (2.0, 128.0)  # mean norms of rows that are taken as they are: all the paper's are
-COMPONENTS = 50  # in which neighbours are searched for
 MANY_COLUMNS = 100  # from which on rows are compared by their angle
 MANY_ROWS = 40_000
 FEW_ROWS = 1000
@@ -46,14 +46,14 @@ class Recipe:
     learning_rate: float
     schedule: str  # of the learning rate
     warmup: float | None  # epochs until the target entropy is reached; None is a fiftieth of all
-    dense: "Kind"  # of rows
-    text: "Kind"  # of rows
+    dense: Kind
+    text: Kind
     dense_ratio: float  # epsilon over the mean row norm
     text_ratio: float  # the same for tf-idf-like rows
-    xi: float | None  # length of the probe, for rows of ordinary norms; None is epsilon
-    contrast: float  # weight of telling neighbours from other rows
+    xi: float | None  # length of a random perturbation, for ordinary norms; None is epsilon
+    contrast: float  # weight of InfoNCE, if there are neighbours
     images: str  # the encoder for images
-    axes: str  # along which the embedding is given
+    axes: str  # principal (partial whitening) or learned
     adversarial_share: float  # of the steps
     principal_start: bool  # do autoencoders begin with principal components?
 
@@ -82,11 +82,11 @@ class Recipe:
         return self.learning_rate if learning_rate == "auto" else float(learning_rate)
 
     def epsilon(self, summary: Summary) -> float:
-        """Length of a view's step: a share of the mean row norm."""
+        """Length of an adversarial perturbation: a share of the mean row norm."""
         if summary.column_stds:  # in whose units a row is about so long
             return self.dense_ratio * math.sqrt(len(summary.column_stds))
         ratio = self.text_ratio if summary.text_like else self.dense_ratio
-        # Rows that are all zero have no scale: any step is as good.
+        # Rows that are all zero have no scale: any length is as good.
         return ratio * summary.mean_norm or 1.0
 
 
@@ -106,9 +106,8 @@ RECIPES = {
         adversarial_share=1.0,
         principal_start=False,
     ),
-    # Neighbours differ from a row as rows do, steps where the model is weakest; to tell neighbours
-    # from other rows gives distances in the embedding a meaning; a higher rate, shorter steps and
-    # fewer filters with a hidden layer suit budgets of minutes. Measured by benchmarks/quality.py.
+    # Neighbours differ from a row as rows of one kind do, and InfoNCE gives distances between
+    # embeddings a meaning; adversarial views and the swapped prediction add to it in some steps.
     "selfview": Recipe(
         learning_rate=2e-3,
         schedule="cosine",
@@ -149,7 +148,7 @@ class Settings:
     width: int = WIDTH  # of a perceptron's hidden layers
     neighbours: int = 0  # nearest rows that the second view is drawn from
     by_angle: bool = False  # how they are compared
-    search_components: int = COMPONENTS  # in which they are
+    search_components: int = COMPONENTS  # in which they are; 0 for the rows themselves
     contrast: float = 0.0  # weight of InfoNCE
     power: float = 1.0  # of its kernel
     attraction: float = 1.0  # at its end
@@ -190,7 +189,7 @@ def settings_of(model: Any, plan: Any) -> Settings:
         width=int(_or(model.width, WIDTH if stream else recipe.width(plan.n))),
         neighbours=stream.neighbours(neighbours) if stream and neighbours else neighbours,
         by_angle=summary.text_like or plan.n_features > MANY_COLUMNS,
-        search_components=rows.search_components,
+        search_components=0 if stream else rows.search_components,
         contrast=contrast,
         power=rows.power,
         attraction=1.0 if stream else rows.attraction,  # a stream has no known end
