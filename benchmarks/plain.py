@@ -38,10 +38,9 @@ def adapt_temperature(logits: Tensor, temperature: float, aim: float) -> tuple[T
     return sinkhorn(logits, temperature), temperature
 
 
-def view(network: nn.Module, x: Tensor, epsilon: float, xi: float) -> Tensor:
+def view(network: nn.Module, x: Tensor, epsilon: float, xi: float, r: Tensor) -> Tensor:
     with torch.no_grad():
         p = torch.softmax(network(x).float(), dim=1)
-    r = torch.randn_like(x)
     r = xi * r / r.flatten(1).norm(dim=1).view(-1, *[1] * (x.ndim - 1))
     r.requires_grad_()
     kl = F.kl_div(F.log_softmax(network(x + r).float(), dim=1), p, reduction="batchmean")
@@ -53,16 +52,23 @@ def view(network: nn.Module, x: Tensor, epsilon: float, xi: float) -> Tensor:
 
 
 def step(
-    network: nn.Module, x: Tensor, *, epsilon: float, k: int, precision: str, xi: float = 10.0
+    network: nn.Module,
+    x: Tensor,
+    *,
+    epsilon: float,
+    k: int,
+    precision: str,
+    xi: float = 10.0,
+    draw: Callable[[Tensor], Tensor] = torch.randn_like,
 ) -> Callable[[], float]:
-    """A training step on the batch `x`, ready to be called."""
+    """A training step on the batch `x`, to be called; `draw` gives the views' random starts."""
     optimiser = torch.optim.Adam(network.parameters(), lr=5e-4, foreach=False)
     state = {"temperature": 1.0}
 
     def call() -> float:
         with torch.autocast("cpu", torch.bfloat16, enabled=precision == "bfloat16"):
-            x1 = view(network, x, epsilon, xi)
-            x2 = view(network, x, epsilon, xi)
+            x1 = view(network, x, epsilon, xi, draw(x))
+            x2 = view(network, x, epsilon, xi, draw(x))
             o1 = network(x1).float()
             o2 = network(x2).float()
         with torch.no_grad():
