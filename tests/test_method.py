@@ -227,7 +227,7 @@ def test_contrast_counts_by_its_weight_and_only_beside_neighbours(blobs):
 def test_the_recipe_says_which_encoder_images_get(recipe, encoder, rng):
     X = rng.random((20, 12, 12)).astype(np.float32)
     # Filters of the first convolution; linear layers behind the convolutions.
-    expected = {"cnn": (128, 1), "small-cnn": (32, 1), "dense-cnn": (32, 2)}
+    expected = {"cnn": (128, 1), "small-cnn": (32, 1), "dense-cnn": (16, 2)}
     for given in ("auto", *expected):
         layers = small(epochs=1, recipe=recipe, encoder=given).fit(X).network_.encoder
         linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
