@@ -1,0 +1,27 @@
+"""The contest's numbers in the documentation are those of its records."""
+
+import re
+import sys
+from pathlib import Path
+from statistics import mean, median
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+import contest  # noqa: E402
+
+RECORDS = contest.read_records(contest.RECORDS)
+NAMES = {"**selfview**": "selfview", "PCA": "pca", "UMAP": "umap", "PaCMAP": "pacmap"}
+
+
+def test_the_page_is_made_from_the_records():
+    assert contest.PAGE.read_text() == contest.page(RECORDS)
+
+
+def test_the_readme_has_the_means_of_the_records():
+    readme = (ROOT / "README.md").read_text()
+    for title, method in NAMES.items():
+        of = [record for record in RECORDS if record["method"] == method]
+        scores = [mean(record[key] for record in of) for key in contest.MEASURES]
+        expected = [*scores, median(record["seconds"] for record in of)]
+        (row,) = re.findall(rf"^\| {re.escape(title)} \|(.*)\|$", readme, re.M)
+        assert re.findall(r"[\d.]+", row) == [f"{value:.1f}" for value in expected]
