@@ -347,6 +347,23 @@ def test_the_views_are_those_that_were_asked_for(blobs, monkeypatch, views, neig
     assert made == expected
 
 
+@pytest.mark.parametrize("batch_size", [30, 512])
+def test_a_share_of_all_steps_is_adversarial_however_many_an_epoch_has(
+    blobs, monkeypatch, batch_size
+):
+    calls = []
+    make = pairs.adversarial_perturbation
+
+    def counted(*args, **kwargs):
+        calls.append(args)
+        return make(*args, **kwargs)
+
+    monkeypatch.setattr(pairs, "adversarial_perturbation", counted)
+    model = small(adversarial_share=0.25, epochs=8, batch_size=batch_size).fit(blobs[0])
+    assert len(calls) == sum(row["steps"] for row in model.history_) / 4
+    assert all("temperature" in row for row in model.history_)
+
+
 def rate(**given):
     """Learning rate as a function of the epoch, of 50."""
     model = small(epochs=50, **given)

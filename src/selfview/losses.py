@@ -76,12 +76,11 @@ def info_nce(
         centre = shard.mean(z1.detach(), 0)
         z1, z2 = z1 - centre, z2 - centre
         all1, all2 = shard.gather(z1), shard.gather(z2)
-        own = torch.arange(len(all1), device=z1.device)[shard.rows]
-        there, back = power * _log_kernel(z1, all2), power * _log_kernel(z2, all1)
-        loss = (F.cross_entropy(there, own) + F.cross_entropy(back, own)) / 2
-        if attraction == 1:
-            return loss
-        return loss - (attraction - 1) * there[torch.arange(len(z1)), own].mean()
+        there = power * _log_kernel(z1, all2)  # (batch, whole batch)
+        back = there.T if len(all1) == len(z1) else power * _log_kernel(z2, all1)
+        repulsion = (there.logsumexp(1) + back.logsumexp(1)).mean() / 2
+        alike = -power * torch.log1p((z1 - z2).square().sum(1)).mean()
+        return repulsion - attraction * alike
 
 
 def _log_kernel(a: Tensor, b: Tensor) -> Tensor:

@@ -199,7 +199,7 @@ class SelfView(PrototypeEmbedder):
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
             """InfoNCE of neighbours; in every so many steps also the swapped prediction."""
-            predicts = step.index % settings.every == 0
+            predicts = step.number % settings.every == 0
             views = self.views if predicts else "none"
             x = two_views(step, network, views, settings, plan.neighbours)
             with autocast_weights(network.layers, plan.device):

@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from selfview.distributed import ALONE, WHOLE_BATCH, BatchShard, Group
 from selfview.errors import TrainingError as TrainingError
 from selfview.training.optimiser import Adam
+from selfview.training.seeding import seed_layers
 
 HIGH_RATE = 0.1  # of Adam: every weight moves by about so much in a step
 
@@ -30,7 +31,7 @@ class Step:
     epoch: float  # epochs done before this step, with fraction
     generator: torch.Generator
     rows: NDArray[np.intp] = field(default_factory=lambda: np.empty(0, np.intp))  # their numbers
-    index: int = 0  # of the step in its epoch
+    number: int = 0  # of the step: those done before it, if all epochs have as many
     shard: BatchShard = WHOLE_BATCH  # which rows of a batch these are, if several processes hold it
 
 
@@ -164,10 +165,11 @@ def train(
             draw = step_seed(seed, epoch, i)
             generator.manual_seed(draw)
             # For layers that draw by themselves, as dropout does: not the same in each process.
-            torch.manual_seed(draw + group.rank)
+            seed_layers(draw + group.rank)
             shard = group.shard(len(index))
             own = index[shard.rows]
-            step = Step(take(own), epoch + i / len(order), generator, own, i, shard)
+            number = epoch * len(order) + i
+            step = Step(take(own), epoch + i / len(order), generator, own, number, shard)
             for phase, optimiser, objective in zip(phases, optimisers, losses, strict=True):
                 with autocast(device, precision):
                     loss, metrics = objective(step)

@@ -40,6 +40,13 @@ def own_randomness(seed: int) -> Iterator[None]:
                 _loan.close()
 
 
+def seed_layers(seed: int) -> None:
+    """`torch.manual_seed` without its search for devices, which costs as much as a small step."""
+    torch.default_generator.manual_seed(seed)
+    if torch.cuda.is_initialized():
+        torch.cuda.manual_seed_all(seed)
+
+
 @contextmanager
 def own_weights(seed: int) -> Iterator[None]:
     """A place where the seed alone decides the weights of new layers, whatever other threads do.

@@ -88,8 +88,9 @@ class TrainingState:
         return len(self.history), self.part.steps
 
     def end_epoch(self, row: dict[str, float]) -> None:
-        """Note that an epoch ended with the metrics of `row`."""
-        self.history.append(row | {"seconds": self.seconds})
+        """Note that an epoch ended with the metrics of `row`; one that it lacks keeps its value."""
+        before = self.history[-1] if self.history else {}
+        self.history.append(before | row | {"seconds": self.seconds})
         self.part = EpochProgress()
 
     def check(self) -> None:
