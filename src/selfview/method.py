@@ -57,8 +57,9 @@ class SelfView(PrototypeEmbedder):
         paper's recipe. With contrast=0 it is 1.
     neighbours : "auto" or int, default "auto"
         Number of nearest rows that the second view is drawn from; 0 perturbs the row instead.
-        "auto": 15; 0 in the paper's recipe, with views="random+adversarial", and for rows on disk
-        if neither they nor their principal components fit into 256 MiB.
+        "auto": 10, and 30 for tf-idf-like rows; 0 in the paper's recipe, with
+        views="random+adversarial", and for rows on disk if neither they nor their principal
+        components fit into 256 MiB.
     contrast : "auto" or float, default "auto"
         Weight of InfoNCE. "auto": 1 with neighbours, else 0.
     epsilon : "auto" or float, default "auto"

@@ -29,10 +29,11 @@ from selfview.baselines.generative import (
     kl_from_standard_normal,
     reparametrise,
 )
-from selfview.baselines.learned import mean_and_scale, principal_start
+from selfview.baselines.learned import mean_and_scale
 from selfview.errors import InputError
 from selfview.estimator.base import FitPlan
 from selfview.networks import encoders
+from selfview.networks.start import principal_start
 from selfview.rows.base import Summary
 from selfview.rows.conversion import as_rows
 from selfview.saving.checkpoints import Checkpoints

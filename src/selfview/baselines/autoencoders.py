@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
-from selfview.baselines.learned import CentredPlan, Centring, Learned, principal_start
+from selfview.baselines.learned import CentredPlan, Centring, Learned
 from selfview.distributed import WHOLE_BATCH, BatchShard
 from selfview.estimator import parameters
 from selfview.estimator.base import FitPlan
 from selfview.estimator.recipes import RECIPES
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
+from selfview.networks.start import principal_start
 from selfview.training.loop import Phase, Step
 
 CORRUPTIONS = ("masking", "gaussian")

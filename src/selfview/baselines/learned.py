@@ -5,7 +5,6 @@ the scale of the data doesn't matter and no capacity is spent on the mean. Witho
 directions of the embedding hold nearly everything on FSDD.
 """
 
-import copy
 import math
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,10 +18,9 @@ from selfview.estimator import parameters
 from selfview.estimator.base import Embedder
 from selfview.estimator.plan import FitPlan
 from selfview.estimator.recipes import RECIPES, SCHEDULES
+from selfview.networks.start import START_ROWS
 from selfview.rows.base import Rows
 from selfview.rows.stream import Stream
-
-SAMPLE = 512  # rows that initialise the last layer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,43 +76,6 @@ def mean_and_scale(rows: Rows) -> tuple[Tensor, float]:
     return origin + sums / rows.n, math.sqrt(max(float(variance.mean()), 0.0)) or 1.0
 
 
-@torch.no_grad()
-def principal_start(layers: nn.Sequential, x: Tensor) -> None:
-    """Initialise the last, linear layer to the whitened principal components of its input.
-
-    From random weights all outputs first follow the direction of largest variance, and take
-    hundreds of steps to decorrelate. (A data-dependent initialisation, as in Krahenbuhl, Doersch,
-    Donahue, Darrell, ICLR 2016.) Outputs beyond the rank of the features keep random weights.
-
-    Parameters
-    ----------
-    layers : nn.Sequential
-        Untrained; its last layer is changed.
-    x : Tensor (n, *shape)
-
-    Examples
-    --------
-    >>> x = torch.randn(200, 5, generator=torch.Generator().manual_seed(0))
-    >>> layers = nn.Sequential(nn.Linear(5, 2))
-    >>> principal_start(layers, x)
-    >>> layers(x).T.cov().round(decimals=3).abs().tolist()
-    [[1.0, 0.0], [0.0, 1.0]]
-    """
-    last = layers[-1]
-    assert isinstance(last, nn.Linear)
-    features = copy.deepcopy(layers[:-1])(x).double()  # a copy: batch norms remember what they see
-    mean = features.mean(0)
-    _, sizes, directions = torch.linalg.svd(features - mean, full_matrices=False)
-    count = min(last.out_features, int((sizes > 1e-4 * sizes[0]).sum()))
-    deviation = sizes[:count, None] / math.sqrt(max(len(x) - 1, 1))
-    # The sign of a component is arbitrary: here its largest entry is positive.
-    components = directions[:count] / deviation
-    largest = components.gather(1, components.abs().argmax(1, keepdim=True))
-    components = components * largest.sign()
-    last.weight[:count] = components.to(last.weight)
-    last.bias[:count] = -(components @ mean).to(last.bias)
-
-
 @dataclass(eq=False, repr=False, kw_only=True)
 class Learned(Embedder):
     """Base of the baselines that train an encoder; parameters as in `SelfView`."""
@@ -140,7 +101,7 @@ class Learned(Embedder):
     def _plan(self, rows: Rows, stream: Stream | None = None) -> CentredPlan:
         plan = super()._plan(rows, stream)
         mean, scale = mean_and_scale(rows)
-        some = np.unique(np.linspace(0, rows.n - 1, SAMPLE).astype(np.intp))
+        some = np.unique(np.linspace(0, rows.n - 1, START_ROWS).astype(np.intp))
         sample = rows.pick(some).cpu().reshape(-1, *plan.shape)
         mean = mean.reshape(plan.shape)
         return CentredPlan(**vars(plan), mean=mean, scale=scale, sample=sample)

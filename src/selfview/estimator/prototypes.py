@@ -17,6 +17,7 @@ from selfview.estimator.recipes import RECIPES, input_scale, settings_of
 from selfview.neighbours import Neighbours
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead, ScaledEncoder
+from selfview.networks.start import START_ROWS, principal_start
 from selfview.rows.base import Rows
 from selfview.rows.stream import Stream
 from selfview.whitening import ROWS, STREAM_ROWS, whiten
@@ -55,7 +56,7 @@ class PrototypeEmbedder(Embedder):
             return plan
         among = stream.window if stream else plan.projected or rows
         neighbours = Neighbours(
-            among,
+            among if stream or plan.settings.search_components else rows,
             lambda index: plan.formed(among.pick(index)),
             count=plan.settings.neighbours,
             first=rows.n,
@@ -73,6 +74,10 @@ class PrototypeEmbedder(Embedder):
         width = plan.settings.width
         encoder = encoders.make_encoder(name, plan.shape, self.n_components, normed, width)
         dim = self._embedding_dim(encoder, plan)
+        if plan.projected is not None and RECIPES[self.recipe].principal_start:
+            assert isinstance(encoder, nn.Sequential)
+            some = np.unique(np.linspace(0, plan.n - 1, START_ROWS).astype(np.intp))
+            principal_start(encoder, plan.projected.pick(some))
         if not isinstance(self.encoder, nn.Module):  # an own one takes the rows as they are
             scale = 1.0 if plan.projected else input_scale(plan.summary)
             encoder = ScaledEncoder(scale, *encoder.children())

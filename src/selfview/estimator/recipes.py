@@ -13,6 +13,7 @@ from selfview.training.schedules import cosine_rate, dropping_rate
 ORDINARY_NORMS = (2.0, 128.0)  # mean norms of rows that are taken as they are: all the paper's are
 MANY_COLUMNS = 100  # from which on rows are compared by their angle
 MANY_ROWS = 40_000
+SEARCHED_ENTRIES = 1 << 26  # of rows that are compared as they are: 256 MiB
 FEW_ROWS = 1000
 WIDTHS = ((FEW_ROWS, 128), (MANY_ROWS, 256), (math.inf, 512))  # for fewer rows than so many
 # Optimiser steps: `FEW_STEPS` and one for every four rows; `STEPS` up to `STEPS_ROWS` rows, and
@@ -35,6 +36,7 @@ class Kind:
     whitening: float = 0.0  # of those components, as a power
     neighbours: int = 0  # nearest rows that the second view is drawn from; 0 for a perturbation
     search_components: int = COMPONENTS  # in which they are compared
+    search_rows: bool = False  # compare the rows themselves, if they take little memory
     power: float = 1.0  # of InfoNCE's kernel
     attraction: float = 1.0  # of its views, at the end
 
@@ -55,7 +57,7 @@ class Recipe:
     images: str  # the encoder for images
     axes: str  # principal (partial whitening) or learned
     adversarial_share: float  # of the steps
-    principal_start: bool  # do autoencoders begin with principal components?
+    principal_start: bool  # does the last layer begin with principal components?
 
     def width(self, n: int) -> int:
         """Width of a perceptron's hidden layers for `n` rows: few rows fill no wide ones."""
@@ -113,8 +115,11 @@ RECIPES = {
         schedule="cosine",
         warmup=None,
         # Dense rows: most of what tells them apart lies in few components. Tf-idf rows: it doesn't.
-        dense=Kind(components=100, whitening=0.5, neighbours=15, power=1.25, attraction=2.0),
-        text=Kind(components=400, neighbours=15, search_components=400, power=2.0),
+        dense=Kind(components=100, whitening=0.5, neighbours=10, power=1.25, attraction=2.0),
+        # A topic has many words: its rows are found by many neighbours, in all columns.
+        text=Kind(
+            components=400, neighbours=30, search_components=400, search_rows=True, power=2.0
+        ),
         dense_ratio=1 / 10,
         text_ratio=1 / 10,
         xi=None,
@@ -183,13 +188,15 @@ def settings_of(model: Any, plan: Any) -> Settings:
     if model.warmup != "auto" or not stream:
         epochs = plan.epochs * WARMUP_SHARE if recipe.warmup is None else recipe.warmup
         warmup = float(_or(model.warmup, epochs)) * plan.batches
+    small = plan.n * plan.n_features <= SEARCHED_ENTRIES
+    search_components = 0 if stream or (rows.search_rows and small) else rows.search_components
     contrast = float(_or(model.contrast, recipe.contrast if neighbours else 0.0))
     share = float(_or(model.adversarial_share, recipe.adversarial_share))
     return Settings(
         width=int(_or(model.width, WIDTH if stream else recipe.width(plan.n))),
         neighbours=stream.neighbours(neighbours) if stream and neighbours else neighbours,
         by_angle=summary.text_like or plan.n_features > MANY_COLUMNS,
-        search_components=0 if stream else rows.search_components,
+        search_components=search_components,
         contrast=contrast,
         power=rows.power,
         attraction=1.0 if stream else rows.attraction,  # a stream has no known end

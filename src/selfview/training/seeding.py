@@ -43,7 +43,7 @@ def own_randomness(seed: int) -> Iterator[None]:
 def seed_layers(seed: int) -> None:
     """`torch.manual_seed` without its search for devices, which costs as much as a small step."""
     torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         torch.cuda.manual_seed_all(seed)
 
 
