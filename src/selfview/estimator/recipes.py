@@ -115,7 +115,7 @@ RECIPES = {
         schedule="cosine",
         warmup=None,
         # Dense rows: most of what tells them apart lies in few components. Tf-idf rows: it doesn't.
-        dense=Kind(components=100, whitening=0.5, neighbours=10, power=1.25, attraction=2.0),
+        dense=Kind(components=100, whitening=0.25, neighbours=10, power=1.25, attraction=2.0),
         # A topic has many words: its rows are found by many neighbours, in all columns.
         text=Kind(
             components=400, neighbours=30, search_components=400, search_rows=True, power=2.0
