@@ -74,6 +74,22 @@ def test_a_table_says_what_was_spent_on_it():
     assert "FSDD: 160 epochs, 3,000 rows, 1 seed" in choice.effort(choice.piece("table5"))
 
 
+def test_our_recipe_and_our_default_are_chosen_apart():
+    recipes = {
+        name: {
+            dict(j.fit.settings).get("recipe")
+            for j in jobs_of(["table2"], Choice(SMOKE, methods=[name]))
+        }
+        for name in ("ours", "selfview")
+    }
+    assert recipes == {"ours": {"paper"}, "selfview": {None}}
+
+
+def test_the_first_seed_of_every_method_comes_before_the_second_of_any():
+    seeds = [job.fit.seed for job in jobs_of(names_of("all"), Choice(CONVERGED, ["fsdd"]))]
+    assert seeds == sorted(seeds)
+
+
 def test_a_shared_run_is_done_once_with_all_measures():
     jobs = jobs_of(["table2", "table3", "table4", "fig4"], Choice(SMOKE, datasets=["fsdd"]))
     assert len({job.fit.key for job in jobs}) == len(jobs)

@@ -70,9 +70,9 @@ def panels(name: str, choice: Choice, shelf: Shelf) -> list[tuple[str, str, Arra
         for row in choice.rows(piece):
             fit = choice.fits(piece, row, dataset)[0][0]
             arrays, record = None, shelf.find(fit)
-            if record is not None and piece.arrays is not None:
-                path = shelf.array_path(record.key, piece.arrays)
-                arrays = read_arrays(path, piece.arrays)
+            if record is not None and piece.drawn is not None:
+                path = shelf.array_path(record.key, piece.drawn)
+                arrays = read_arrays(path, piece.drawn)
             found.append((dataset, row.title, arrays))
     return found
 
@@ -310,26 +310,26 @@ def _sweep_line(axes: Any, table: Table, j: int, name: str) -> None:
 
 def _curve(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
     """The linear probe over the epochs: a panel a dataset, with the paper's number as a line."""
-    table = tabulate(name, choice, shelf)
-    known = [j for j in range(len(table.columns)) if any(c.mean for c in table.column(j))]
-    if not known:
+    piece = choice.piece(name)
+    lines: dict[str, dict[str, Any]] = {}
+    for dataset in choice.datasets_of(piece):
+        for row in choice.rows(piece):
+            record = shelf.find(choice.fits(piece, row, dataset)[0][0])
+            if record is not None and (line := record.curve()):
+                lines.setdefault(dataset, {})[row.title] = line
+    if not lines:
         return None
-    figure = new_figure(5.2 * len(known), 4.0)
-    for number, j in enumerate(known):
-        column, axes = table.columns[j], figure.add_subplot(1, len(known), number + 1)
-        points: dict[str, list[tuple[int, float]]] = {}
-        for row, cell in zip(table.rows, table.column(j), strict=True):
-            epochs = choice.fits(table.piece, row, column.dataset)[0][0].epochs
-            if cell.mean is not None and epochs is not None:
-                points.setdefault(row.title.partition(",")[0], []).append((epochs, cell.mean))
-        for i, (title, line) in enumerate(points.items()):
+    figure = new_figure(5.2 * len(lines), 4.0)
+    for number, (dataset, drawn) in enumerate(lines.items()):
+        axes = figure.add_subplot(1, len(lines), number + 1)
+        for i, (title, line) in enumerate(drawn.items()):
             style = {"color": COLOURS[i], "linestyle": LINES[i]}
             axes.plot(*zip(*line, strict=True), marker=MARKERS[i], label=title, **style)
-            printed = PRINTED["table2"].get((title, column.printed or "", column.metric))
+            printed = PRINTED["table2"].get((title, KNOWN[dataset].paper or "", "linear"))
             if printed is not None:
                 label = f"{title}, in the paper after 5,000"
                 axes.axhline(printed.mean, alpha=0.5, linewidth=0.8, label=label, **style)
-        axes.set(xlabel="epochs", ylabel="linear probe, %", title=KNOWN[column.dataset].title)
+        axes.set(xlabel="epochs", ylabel="linear probe, %", title=KNOWN[dataset].title)
         axes.legend(frameon=False, fontsize=8)
     return figure
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from selfview.paper.datasets import KNOWN
 from selfview.paper.metrics import METRICS
-from selfview.paper.printed import Printed
+from selfview.paper.printed import PRINTED, Printed
 from selfview.paper.results import Cell, Table
 
 PLACES = {1: "①", 2: "②", 3: "③"}
@@ -64,7 +64,7 @@ def lines_of(table: Table, mark: Mark, pair: str = "{} | {}") -> list[list[str]]
             mine = ours(cell, decimals := METRICS[column.metric].decimals, mark)
             # The paper draws its sweeps, and prints no numbers of them.
             both = pair.format(mine, theirs(cell, decimals, mark))
-            line.append(both if table.piece.is_table else mine)
+            line.append(both if table.piece.name in PRINTED else mine)
         lines.append(line)
     return lines
 

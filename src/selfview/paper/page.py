@@ -71,7 +71,7 @@ def render(
     for name in names:
         piece = choice.piece(name)
         lines, table = gaps(name, choice, shelf), None
-        if piece.arrays is None:
+        if piece.drawn is None:
             table = tables[name] = tabulate(name, choice, shelf)
             lines = [choice.effort(piece), *formats.notes(table), *lines]
             for kind in kinds:
@@ -102,7 +102,7 @@ def gaps(name: str, choice: Choice, shelf: Shelf) -> list[str]:
         reason = next(filter(None, reasons), "")
         if not reason:
             lacking[job.fit.dataset] += 1
-        elif choice.piece(name).arrays is not None:  # a table says it in its notes
+        elif choice.piece(name).drawn is not None:  # a table says it in its notes
             lines.append(f"failed: {job.fit.describe()}: {reason}")
     command = f"selfview paper run {name}{choice.options()} --budget {choice.budget.name}"
     if shelf.folder != home_of(choice.budget.name):

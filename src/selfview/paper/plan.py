@@ -10,6 +10,7 @@ from selfview.paper.datasets import FURTHER, KNOWN
 from selfview.paper.grid import (
     ABLATIONS,
     AUTOENCODERS,
+    OURS,
     SWEEPS,
     TITLES,
     Column,
@@ -44,7 +45,7 @@ class Choice:
 
     def check(self) -> None:
         """Raise InputError for unknown names."""
-        for asked, known in ((self.datasets, KNOWN), (self.methods, METHODS)):
+        for asked, known in ((self.datasets, KNOWN), (self.methods, (OURS, *METHODS))):
             for name in asked or ():
                 if name not in known:
                     raise InputError(f"{name!r} is not known; there are {', '.join(known)}")
@@ -87,9 +88,7 @@ class Choice:
 
     def rows(self, piece: Piece) -> list[Row]:
         """Its rows of the methods asked for."""
-        return [
-            r for r in piece.rows if self.methods is None or r.variants[0].method in self.methods
-        ]
+        return [row for row in piece.rows if self.methods is None or row.method in self.methods]
 
     def fits(self, piece: Piece, row: Row, dataset: str) -> list[list[Fit]]:
         """The fits of a cell: for every variant of its row one for every seed."""
@@ -116,7 +115,7 @@ class Choice:
         elif piece.name in ABLATIONS:
             count = budget.ablation_seeds or count
         seeds = range(count) if self.seeds is None else self.seeds
-        return seeds if piece.arrays is None else seeds[:1]
+        return seeds if piece.drawn is None else seeds[:1]
 
     def _fit(self, piece: Piece, variant: Variant, dataset: str, seed: int) -> Fit:
         """The run that a cell needs."""
@@ -140,7 +139,7 @@ class Choice:
         if method.learned and piece.name != "table1":
             # As many steps on fewer rows.
             fewer = budget.fewer_rows.get((dataset, variant.method), rows)
-            every = budget.epochs(dataset, variant.method, piece.name) * variant.share
+            every = budget.epochs(dataset, variant.method, piece.name)
             epochs = max(1, round(every * rows / fewer))
             rows = fewer
         return Fit(
@@ -195,18 +194,24 @@ def names_of(what: str) -> list[str]:
 
 
 def jobs_of(names: Iterable[str], choice: Choice) -> list[Job]:
-    """The jobs of several tables and figures, each fit once, grouped by dataset."""
+    """The jobs of several tables and figures, each fit once, by dataset and then by seed."""
     jobs: dict[str, Job] = {}
     for name in names:
         for fit, measures in _wanted(choice.piece(name), choice):
             known = jobs.setdefault(fit.key, Job(fit, (), name))
             both = tuple(dict.fromkeys((*known.measures, *measures)))
             jobs[fit.key] = replace(known, measures=both)
-    # By dataset, so that each is loaded once; the small ones first, whose results come soon.
+    # By dataset, so that each is loaded once, the small ones first; the first seed of every method
+    # before the second of any, and autoencoders with batch norm first: so a table is soon whole.
     size: dict[str, float] = {}
     for job in jobs.values():
         size[job.fit.dataset] = size.get(job.fit.dataset, 0.0) + job.seconds
-    return sorted(jobs.values(), key=lambda job: (size[job.fit.dataset], job.fit.dataset))
+
+    def order(job: Job) -> tuple[float, str, int, bool]:
+        second = dict(job.fit.settings).get("batch_norm") is False
+        return size[job.fit.dataset], job.fit.dataset, job.fit.seed, second
+
+    return sorted(jobs.values(), key=order)
 
 
 def _wanted(piece: Piece, choice: Choice) -> Iterator[tuple[Fit, tuple[str, ...]]]:
@@ -214,7 +219,7 @@ def _wanted(piece: Piece, choice: Choice) -> Iterator[tuple[Fit, tuple[str, ...]
     for row in choice.rows(piece):
         for dataset in choice.datasets_of(piece):
             metrics = [METRICS[c.metric].measure for c in columns if c.dataset == dataset]
-            measures = ("cost", *metrics) if piece.arrays is None else ("cost", piece.arrays)
+            measures = ("cost", *metrics) if piece.drawn is None else ("cost", piece.drawn)
             for fits in choice.fits(piece, row, dataset):
                 yield from ((fit, measures) for fit in fits)
 

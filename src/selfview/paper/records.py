@@ -58,6 +58,13 @@ class Record:
         value = self.scores.get(measure, {}).get("values", {}).get(name)
         return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
+    def curve(self) -> list[tuple[int, float]]:
+        """Epochs and percents of the linear probe, where it was taken while training."""
+        values = self.scores.get("curve", {}).get("values", {})
+        epochs = sorted(int(epoch) for epoch in values if epoch.isdecimal())
+        found = [(epoch, self.value("curve", str(epoch))) for epoch in epochs]
+        return [(epoch, 100 * value) for epoch, value in found if value is not None]
+
 
 @dataclass(frozen=True)
 class Shelf:
