@@ -55,7 +55,10 @@ assert "torch" not in sys.modules
         assert title in page
         assert name.startswith("table") or f"figures/{name}.png" in page
     assert "abc" in page  # the commit
-    assert "What reproduces" in page
+    answer = page.index("statements of the paper hold")
+    assert answer < page.index("## Figures") < page.index("## Tables")
+    assert page.index("## Tables") < page.index("## What doesn't hold, and why")
+    assert "## Not run yet" not in page
     for name in ("fig2", "fig4", "fig6"):
         assert files[f"figures/{name}.png"].startswith(b"\x89PNG")
         ET.fromstring(files[f"figures/{name}.svg"])
@@ -153,7 +156,7 @@ def test_an_empty_folder_renders_with_commands_and_no_figures(full_folder, tmp_p
     page = render(names_of("all"), choice, tmp_path / "empty", ALL, whole=True)
     assert not any(content for name, content in page.files.items() if "figures" in name)
     text = page.files["README.md"].decode()
-    assert "Nothing can be said yet" in text
+    assert "statements of the paper can be checked yet" in text
     out = tmp_path / "empty"
     assert f"selfview paper run table5 --budget smoke --out {out} --datasets fsdd" in text
     assert page.problems == ()
