@@ -14,10 +14,10 @@ from selfview.data import Dataset
 from selfview.errors import CheckpointError, DownloadError
 from selfview.paper import measuring, metrics, running, training
 from selfview.paper.budgets import SMOKE
+from selfview.paper.datasets import load_sample
 from selfview.paper.plan import Choice, jobs_of, missing
 from selfview.paper.records import RECORDS, read_shelf
 from selfview.paper.running import run
-from selfview.paper.samples import load_sample
 from selfview.saving.checkpoints import Checkpoints
 from selfview.training.progress import watched
 

@@ -16,8 +16,8 @@ from selfview.paper.datasets import KNOWN
 from selfview.paper.metrics import METRICS
 from selfview.paper.plan import Choice
 from selfview.paper.printed import PRINTED
-from selfview.paper.records import Arrays, Shelf, read_arrays
-from selfview.paper.results import Table, tabulate
+from selfview.paper.records import Arrays, Shelf
+from selfview.paper.results import Table, crossing, panels, tabulate
 
 COLOURS = (
     *("#332288", "#CC6677", "#117733", "#88CCEE", "#882255"),
@@ -60,21 +60,6 @@ def draw(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
         effort = textwrap.fill(choice.effort(choice.piece(name)), int(15 * figure.get_figwidth()))
         figure.suptitle(effort, fontsize=7, color="#444444")
     return figure
-
-
-def panels(name: str, choice: Choice, shelf: Shelf) -> list[tuple[str, str, Arrays | None]]:
-    """Dataset, title and arrays of every run that a figure draws; None where they are missing."""
-    piece = choice.piece(name)
-    found = []
-    for dataset in choice.datasets_of(piece):
-        for row in choice.rows(piece):
-            fit = choice.fits(piece, row, dataset)[0][0]
-            arrays, record = None, shelf.find(fit)
-            if record is not None and piece.drawn is not None:
-                path = shelf.array_path(record.key, piece.drawn)
-                arrays = read_arrays(path, piece.drawn)
-            found.append((dataset, row.title, arrays))
-    return found
 
 
 def _prediction(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
@@ -129,19 +114,6 @@ def _entropies(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
     axes.set(xlabel="temperature", ylabel="entropy, nats", title="Entropy of the targets")
     axes.legend(frameon=False)
     return figure
-
-
-def crossing(x: Any, y: Any, level: float) -> float | None:
-    """Where a rising curve first passes a level, by linear interpolation.
-
-    >>> crossing([0.0, 1.0, 2.0], [0.0, 1.0, 4.0], 2.5)
-    1.5
-    """
-    for i in range(1, len(x)):
-        if y[i - 1] <= level <= y[i] and y[i] > y[i - 1]:
-            share = (level - y[i - 1]) / (y[i] - y[i - 1])
-            return float(x[i - 1] + share * (x[i] - x[i - 1]))
-    return None
 
 
 def _by_digit_and_speaker(name: str, choice: Choice, shelf: Shelf) -> Figure | None:

@@ -33,10 +33,7 @@ class Fit:
     @property
     def key(self) -> str:
         """A name for exactly these settings of this version of the method."""
-        return self.key_of(METHODS[self.method].version)
-
-    def key_of(self, version: int) -> str:
-        """The same for another version."""
+        version = METHODS[self.method].version
         about = [FORMAT, asdict(self), *([version] if version > 1 else [])]
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -164,7 +161,7 @@ def piece_of(name: str, budget: Budget) -> Piece:
     labelled = [dataset for dataset in every if DATASETS[dataset].labelled]
     # The paper's k and epsilon are the defaults, and the run that every other table shares.
     by_k = [_ours(str(k)) if k == 100 else _ours(str(k), n_prototypes=k) for k in budget.prototypes]
-    by_epsilon = [_ours(f"length {i + 1}", epsilon=i) for i in _evenly(budget.lengths)]
+    by_epsilon = [_ours(f"length {i + 1}", epsilon=i) for i in range(5)]
     found: dict[str, tuple[Any, ...]] = {  # rows, metrics by dataset, what a picture draws
         "table1": (COST_ROWS, {"fashion-mnist": cost, "synthetic-msi": cost}),
         "table2": (METHOD_ROWS, _metrics(labelled, ("linear", "graph"))),
@@ -188,8 +185,3 @@ def _metrics(
     names: Iterable[str], labelled: Sequence[str], others: Sequence[str] = ("rss",)
 ) -> dict[str, tuple[str, ...]]:
     return {name: tuple(labelled if KNOWN[name].labelled else others) for name in names}
-
-
-def _evenly(count: int) -> tuple[int, ...]:
-    """Which of the five lengths of figure 6, evenly from the first."""
-    return tuple(range(0, 5, 1 if count >= 5 else 4 // max(1, count - 1)))[:count]

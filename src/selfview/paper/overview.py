@@ -1,13 +1,27 @@
-"""What there is to run, what is done, and how long the rest will take."""
+"""What a run of the grid takes: what is done, and how long the rest will take on one core.
 
+Seconds are estimates, for an AMD EPYC with AVX2 in float32 and batches of 256 rows. By the records
+in results/, a step of an autoencoder takes 50 ms for a million parameters of the perceptron in it,
+of the adversarial one 130; the 85 ms of our own method, and its seconds with convolutions, are
+rougher.
+"""
+
+import math
 from collections.abc import Sequence
 
 from selfview.paper.datasets import KNOWN
+from selfview.paper.grid import Fit
+from selfview.paper.methods import METHODS
 from selfview.paper.plan import Choice, Job, jobs_of, missing, plural
 from selfview.paper.records import Shelf
 from selfview.training.progress import duration
 
-CORES = 2
+BATCH = 256
+SECONDS_PER_MILLION = 0.085  # parameters, a step of our method with a perceptron
+CNN_STEP = {True: 1.6, False: 0.25}  # seconds a step of ours: the paper's convolutions, our own
+CPC_STEP_PER_ROW_OF_NET = {True: 4.0, False: 0.55}  # seconds a step: images; per million, vectors
+VIEW_SHARE = {"none": 0.4, "random": 0.4, "random+adversarial": 0.7}
+GRAPH_ROWS = 20_000
 
 
 def overview(names: Sequence[str], choice: Choice, shelf: Shelf) -> str:
@@ -23,19 +37,19 @@ def overview(names: Sequence[str], choice: Choice, shelf: Shelf) -> str:
         shared = sum(job.fit.key in counted for job in jobs)
         done = sum(not missing(job, shelf) for job in jobs)
         also = f", {shared} of them shared with the above" if shared else ""
-        cost = duration(sum(job.seconds for job in jobs))
+        cost = duration(sum(map(seconds, jobs)))
         lines.append(f"{name}  {choice.piece(name).title}")
         lines.append(f"    {plural(len(jobs), 'run')}{also}, {done} done; alone {cost} on one core")
         lines += _cells(choice, jobs, name)
         counted |= {job.fit.key for job in jobs}
     every = jobs_of(names, choice)
-    total = sum(job.seconds for job in every)
-    left = sum(job.seconds for job in every if missing(job, shelf))
+    total = sum(map(seconds, every))
+    left = sum(seconds(job) for job in every if missing(job, shelf))
     lines += [
         "",
-        f"in total {duration(total)} on one core, {duration(total / CORES)} on {CORES} "
-        "(--shard 1/2 and 2/2), estimated; "
-        f"{duration(left) if left else 'nothing'} of it left",
+        f"in total {duration(total)} on one core, estimated; "
+        f"{duration(left) if left else 'nothing'} of it left. "
+        "Several processes share the work if each is started with the same command.",
     ]
     return "\n".join(lines)
 
@@ -65,10 +79,10 @@ def exceptions(choice: Choice) -> list[str]:
         methods = ", ".join(dict.fromkeys(method.upper() for _, method in at))
         where = titles(list(dict.fromkeys(dataset for dataset, _ in at)))
         lines.append(f"{methods} on {where}: {rows:,} rows, with as many steps as the others.")
-    for (piece, dataset), longer in budget.longer.items():
+    for (piece, dataset), factor in budget.longer.items():
         if choice.datasets is None or dataset in choice.datasets:
             where = f"{label(piece)} on {KNOWN[dataset].title}"
-            lines.append(f"{where} gets {longer.factor} times the epochs: {longer.why}.")
+            lines.append(f"{where} gets {factor} times the epochs.")
     if budget.only_normed:
         few = budget.unnormed_seeds
         lines.append(
@@ -102,13 +116,75 @@ def label(piece: str) -> str:
 def _cells(choice: Choice, jobs: Sequence[Job], name: str) -> list[str]:
     """Estimated time of every row on every dataset."""
     piece = choice.piece(name)
-    seconds = {job.fit.key: job.seconds for job in jobs}
+    each = {job.fit.key: seconds(job) for job in jobs}
     datasets = choice.datasets_of(piece)
     lines = [" " * 26 + "".join(f"{dataset:>15}" for dataset in datasets)]
     for row in choice.rows(piece):
         line = f"    {row.title:<22}"
         for dataset in datasets:
             keys = {f.key for fits in choice.fits(piece, row, dataset) for f in fits}
-            line += f"{duration(sum(seconds[key] for key in keys)):>15}"
+            line += f"{duration(sum(each[key] for key in keys)):>15}"
         lines.append(line)
     return lines
+
+
+def seconds(job: Job) -> float:
+    """How long a job will take on one core, from nothing."""
+    return training_seconds(job.fit) + sum(measure_seconds(job.fit, m) for m in job.measures)
+
+
+def rows_of(fit: Fit) -> int:
+    """Rows that are fitted."""
+    return fit.rows or KNOWN[fit.dataset].rows
+
+
+def training_seconds(fit: Fit) -> float:
+    """Of the fit itself."""
+    method, subject, rows = METHODS[fit.method], KNOWN[fit.dataset], rows_of(fit)
+    if not method.learned:
+        return _classical(fit, rows)
+    steps = max(1, math.ceil(rows / BATCH)) * (fit.epochs or 1)
+    millions = subject.parameters / 1e6
+    settings = dict(fit.settings)
+    if fit.method == "cpc":
+        images = subject.images
+        step = CPC_STEP_PER_ROW_OF_NET[images] * (1.0 if images else millions)
+    else:
+        papers = settings.get("recipe") == "paper" or settings.get("encoder") == "cnn"
+        own = CNN_STEP[papers] if subject.images else SECONDS_PER_MILLION * millions
+        step = own * method.share * VIEW_SHARE.get(str(settings.get("views")), 1.0)
+    return steps * step * min(1.0, rows / BATCH)
+
+
+def _classical(fit: Fit, rows: int) -> float:
+    fitted = dict(fit.settings).get("fit_rows") or rows
+    thousands, all_thousands = fitted / 1000, rows / 1000
+    match fit.method:
+        case "isomap":
+            return 0.6 * thousands**2 + all_thousands
+        case "lle":
+            return 0.4 * thousands**2 + all_thousands
+        case "umap":
+            return 15 + 3 * all_thousands
+        case "nmf":
+            return 3 * all_thousands
+    return 0.2 * all_thousands
+
+
+def measure_seconds(fit: Fit, measure: str) -> float:
+    """Of one measure of the embedding."""
+    subject, rows = KNOWN[fit.dataset], rows_of(fit)
+    thousands = min(rows, GRAPH_ROWS) / 1000
+    if subject.images and measure in ("graph", "clustering", "layout"):
+        thousands /= 7  # of the test rows only
+    wide = 6.0 if fit.method == "raw" else 1.0
+    match measure:
+        case "graph" | "layout":
+            return 6 * thousands * (2.0 if wide > 1 else 1.0)
+        case "mine":
+            return 7 * (1.5 if wide > 1 else 1.0)
+        case "linear" | "clustering":
+            return (0.5 + 0.4 * thousands) * wide
+        case "regression":
+            return 0.1
+    return 0.0

@@ -21,7 +21,6 @@ from selfview.training.progress import duration
 
 PAGE, OWN_WORDS, NARROWED = "README.md", "reading.md", "narrowed"
 WRITERS = {
-    "txt": formats.text,
     "md": formats.markdown,
     "csv": formats.comma_separated,
     "tex": formats.latex,

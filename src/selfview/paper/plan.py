@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 
 from selfview.errors import InputError
 from selfview.paper.budgets import Budget
-from selfview.paper.cost import measure_seconds, training_seconds
 from selfview.paper.datasets import FURTHER, KNOWN
 from selfview.paper.grid import (
     ABLATIONS,
@@ -174,11 +173,6 @@ class Job:
     measures: tuple[str, ...]
     piece: str
 
-    @property
-    def seconds(self) -> float:
-        """How long it will take on one core, from nothing."""
-        return training_seconds(self.fit) + sum(measure_seconds(self.fit, m) for m in self.measures)
-
 
 def names_of(what: str) -> list[str]:
     """The tables and figures that WHAT stands for.
@@ -201,15 +195,15 @@ def jobs_of(names: Iterable[str], choice: Choice) -> list[Job]:
             known = jobs.setdefault(fit.key, Job(fit, (), name))
             both = tuple(dict.fromkeys((*known.measures, *measures)))
             jobs[fit.key] = replace(known, measures=both)
-    # By dataset, so that each is loaded once, the small ones first; the first seed of every method
-    # before the second of any, and autoencoders with batch norm first: so a table is soon whole.
-    size: dict[str, float] = {}
-    for job in jobs.values():
-        size[job.fit.dataset] = size.get(job.fit.dataset, 0.0) + job.seconds
 
-    def order(job: Job) -> tuple[float, str, int, bool]:
+    def order(job: Job) -> tuple[int, str, int, bool]:
+        """By dataset, so that each is loaded once, the small ones first.
+
+        Then the first seed of every method before the second of any, and autoencoders with batch
+        norm before those without: so a table is soon whole.
+        """
         second = dict(job.fit.settings).get("batch_norm") is False
-        return size[job.fit.dataset], job.fit.dataset, job.fit.seed, second
+        return KNOWN[job.fit.dataset].rows, job.fit.dataset, job.fit.seed, second
 
     return sorted(jobs.values(), key=order)
 
@@ -237,36 +231,6 @@ def missing(job: Job, shelf: Shelf) -> tuple[str, ...]:
             good = read_arrays(shelf.array_path(record.key, name), name) is not None
         wanted += [] if good else [name]
     return tuple(wanted)
-
-
-def shard(jobs: Sequence[Job], number: int, count: int) -> list[Job]:
-    """The jobs of shard `number` of `count` (from 1), so that all take about as long.
-
-    The longest job goes to the shard that has the least so far: every machine that is given the
-    same grid comes to the same division without asking the others.
-    """
-    loads = [0.0] * count
-    mine = set()
-    for job in sorted(jobs, key=lambda job: (-job.seconds, job.fit.key)):
-        least = loads.index(min(loads))
-        loads[least] += job.seconds
-        if least == number - 1:
-            mine.add(job.fit.key)
-    return [job for job in jobs if job.fit.key in mine]
-
-
-def parse_shard(text: str | None) -> tuple[int, int]:
-    """`i/n` as two numbers.
-
-    >>> parse_shard("2/3")
-    (2, 3)
-    """
-    if text is None:
-        return 1, 1
-    number, _, count = text.partition("/")
-    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise InputError(f"--shard must be i/n with i from 1 to n, got {text!r}")
-    return int(number), int(count)
 
 
 def parse_seeds(text: str | None) -> list[int] | None:

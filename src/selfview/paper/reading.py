@@ -7,12 +7,11 @@ from itertools import pairwise
 import numpy as np
 
 from selfview.paper.datasets import KNOWN
-from selfview.paper.figures import crossing, panels
 from selfview.paper.metrics import METRICS
 from selfview.paper.plan import Choice
 from selfview.paper.printed import Printed
 from selfview.paper.records import Shelf
-from selfview.paper.results import Cell, Table
+from selfview.paper.results import Cell, Table, crossing, panels
 
 RECIPE, DEFAULT, RAW = "Ours (paper's recipe)", "Ours (our default)", "raw features"
 PLACED = (

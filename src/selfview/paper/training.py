@@ -27,11 +27,11 @@ from selfview.data import Dataset
 from selfview.errors import CheckpointError, FileFormatError
 from selfview.estimator.devices import resolve_device, resolve_precision
 from selfview.estimator.recipes import RECIPES
+from selfview.paper.datasets import describe
 from selfview.paper.grid import COMPONENTS, Fit
 from selfview.paper.methods import METHODS, n_parameters
 from selfview.paper.provenance import provenance
 from selfview.paper.records import plain
-from selfview.paper.samples import describe
 from selfview.saving.files import unwritable, write_bytes
 
 EMBEDDING, LOGITS, ABOUT, CHECKPOINT = "embedding.npy", "logits.npy", "fit.json", "checkpoint"
