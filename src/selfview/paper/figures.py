@@ -27,6 +27,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 POINTS = (5.0, 24.0)  # smallest and largest area of a point of a scatter
 PROTOTYPES_SHOWN = 20  # of figure 2
+TICKS = (50, 100, 200, 500, 1000)  # of figure 5
 
 Figure = Any
 
@@ -138,8 +139,10 @@ def _by_digit_and_speaker(name: str, choice: Choice, shelf: Shelf) -> Figure | N
         # A digit of a speaker is a group of its own, and gets its number.
         scatter(axes[0, column], points, codes, classes, f"{titles}: by {kind}", speakers)
         scatter(axes[1, column], points, speakers, names, f"{titles}: by speaker", codes)
-    for row in axes:
-        _legend(row[0])
+    style = {"ncols": 5, "fontsize": 7, "frameon": False, "markerscale": 2.0}
+    for first in axes[:, 0]:
+        if first.get_legend_handles_labels()[0]:
+            first.legend(loc="upper left", bbox_to_anchor=(0.0, -0.01), **style)
     return figure
 
 
@@ -210,18 +213,6 @@ def scatter(axes: Any, points: Any, codes: Any, names: Any, title: str, within: 
     axes.set_box_aspect(1)
 
 
-def _legend(axes: Any) -> None:
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(
-            loc="upper left",
-            bbox_to_anchor=(0.0, -0.01),
-            ncols=5,
-            fontsize=7,
-            frameon=False,
-            markerscale=2.0,
-        )
-
-
 def _absent(axes: Any, title: str) -> None:
     axes.set(title=title, xticks=[], yticks=[])
     axes.set_box_aspect(1)
@@ -247,22 +238,12 @@ def _sweep(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
         axes.set(xlabel=what + (" (text)" if text else ""), ylabel=METRICS[metric].title)
         if name == "fig5":
             axes.set_xscale("log")
-            ticks = _apart([int(row.title) for row in table.rows])
-            axes.set_xticks(ticks, [str(tick) for tick in ticks], minor=False)
+            axes.set_xticks(TICKS, [str(tick) for tick in TICKS], minor=False)
             axes.minorticks_off()
         axes.margins(y=0.25)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False)
     return figure
-
-
-def _apart(numbers: list[int]) -> list[int]:
-    """Those of ascending numbers whose labels don't touch on a logarithmic axis."""
-    kept: list[int] = []
-    for number in numbers:
-        if not kept or number >= 1.4 * kept[-1]:
-            kept.append(number)
-    return kept
 
 
 def _sweep_line(axes: Any, table: Table, j: int, name: str) -> None:
