@@ -12,7 +12,7 @@ from selfview.paper.results import Cell, Table
 PLACES = {1: "①", 2: "②", 3: "③"}
 COLOURS = {1: "yellow", 2: "silver", 3: "brown"}  # the paper's own
 DISAGREES = "≠"
-NOTHING = "–"
+NOTHING, NOT_RUN = "–", "not run"
 CSV_COLUMNS = (
     *("piece", "row", "dataset", "metric", "mean", "deviation", "seeds", "seeds_expected"),
     *("variant", "epsilon", "ratio", "place", "rank", "paper_mean", "paper_deviation"),
@@ -31,7 +31,7 @@ Mark = Callable[[str, int | None], str]
 def ours(cell: Cell, decimals: int, mark: Mark) -> str:
     """Our number, with how many seeds where some are missing."""
     if cell.mean is None:
-        return "failed" if cell.errors else NOTHING
+        return "failed" if cell.errors else NOT_RUN
     text = _number(cell.mean, cell.deviation, cell.ratio, decimals)
     text += "" if cell.complete else f" [{cell.n}/{cell.expected}]"
     return mark(text, cell.place) + (DISAGREES if cell.disagrees else "")
