@@ -17,11 +17,13 @@ from selfview.paper.records import Shelf
 from selfview.training.progress import duration
 
 BATCH = 256
-SECONDS_PER_MILLION = 0.085  # parameters, a step of our method with a perceptron
-CNN_STEP = {True: 1.6, False: 0.25}  # seconds a step of ours: the paper's convolutions, our own
-CPC_STEP_PER_ROW_OF_NET = {True: 4.0, False: 0.55}  # seconds a step: images; per million, vectors
+STEP_PER_MILLION = 0.085  # seconds for a million parameters of a perceptron, in a step of ours
+CNN_STEP = {True: 1.6, False: 0.25}  # seconds: the paper's convolutions, our own
+CPC_SHARE, CPC_IMAGES = 6.5, 4.0  # of a step of ours with a perceptron; seconds with images
 VIEW_SHARE = {"none": 0.4, "random": 0.4, "random+adversarial": 0.7}
-GRAPH_ROWS = 20_000
+# Seconds for a thousand rows, and for a thousand times a thousand of those fitted.
+CLASSICAL = {"nmf": (3.0, 0.0), "umap": (4.0, 0.0), "lle": (1.0, 0.4), "isomap": (1.0, 0.6)}
+MEASURES = {"graph": 6.0, "layout": 6.0, "linear": 0.6, "clustering": 3.0, "curve": 6.0}
 
 
 def overview(names: Sequence[str], choice: Choice, shelf: Shelf) -> str:
@@ -130,61 +132,23 @@ def _cells(choice: Choice, jobs: Sequence[Job], name: str) -> list[str]:
 
 def seconds(job: Job) -> float:
     """How long a job will take on one core, from nothing."""
-    return training_seconds(job.fit) + sum(measure_seconds(job.fit, m) for m in job.measures)
+    fit, about = job.fit, KNOWN[job.fit.dataset]
+    judged = min(fit.rows or about.rows, 20_000) / (7 if about.images else 1)  # their test part
+    wide = 3.0 if fit.method == "raw" else 1.0
+    measured = sum(MEASURES.get(name, 0.1) * judged / 1000 * wide for name in job.measures)
+    return _training(fit) + measured + 7 * ("mine" in job.measures)
 
 
-def rows_of(fit: Fit) -> int:
-    """Rows that are fitted."""
-    return fit.rows or KNOWN[fit.dataset].rows
-
-
-def training_seconds(fit: Fit) -> float:
-    """Of the fit itself."""
-    method, subject, rows = METHODS[fit.method], KNOWN[fit.dataset], rows_of(fit)
+def _training(fit: Fit) -> float:
+    method, about, settings = METHODS[fit.method], KNOWN[fit.dataset], dict(fit.settings)
+    rows = fit.rows or about.rows
     if not method.learned:
-        return _classical(fit, rows)
-    steps = max(1, math.ceil(rows / BATCH)) * (fit.epochs or 1)
-    millions = subject.parameters / 1e6
-    settings = dict(fit.settings)
+        each, squared = CLASSICAL.get(fit.method, (0.2, 0.0))
+        return each * rows / 1000 + squared * ((settings.get("fit_rows") or rows) / 1000) ** 2
+    step = STEP_PER_MILLION * about.parameters / 1e6
+    if about.images:
+        step = CNN_STEP[settings.get("recipe") == "paper" or settings.get("encoder") == "cnn"]
+    step *= method.share * VIEW_SHARE.get(str(settings.get("views")), 1.0)
     if fit.method == "cpc":
-        images = subject.images
-        step = CPC_STEP_PER_ROW_OF_NET[images] * (1.0 if images else millions)
-    else:
-        papers = settings.get("recipe") == "paper" or settings.get("encoder") == "cnn"
-        own = CNN_STEP[papers] if subject.images else SECONDS_PER_MILLION * millions
-        step = own * method.share * VIEW_SHARE.get(str(settings.get("views")), 1.0)
-    return steps * step * min(1.0, rows / BATCH)
-
-
-def _classical(fit: Fit, rows: int) -> float:
-    fitted = dict(fit.settings).get("fit_rows") or rows
-    thousands, all_thousands = fitted / 1000, rows / 1000
-    match fit.method:
-        case "isomap":
-            return 0.6 * thousands**2 + all_thousands
-        case "lle":
-            return 0.4 * thousands**2 + all_thousands
-        case "umap":
-            return 15 + 3 * all_thousands
-        case "nmf":
-            return 3 * all_thousands
-    return 0.2 * all_thousands
-
-
-def measure_seconds(fit: Fit, measure: str) -> float:
-    """Of one measure of the embedding."""
-    subject, rows = KNOWN[fit.dataset], rows_of(fit)
-    thousands = min(rows, GRAPH_ROWS) / 1000
-    if subject.images and measure in ("graph", "clustering", "layout"):
-        thousands /= 7  # of the test rows only
-    wide = 6.0 if fit.method == "raw" else 1.0
-    match measure:
-        case "graph" | "layout":
-            return 6 * thousands * (2.0 if wide > 1 else 1.0)
-        case "mine":
-            return 7 * (1.5 if wide > 1 else 1.0)
-        case "linear" | "clustering":
-            return (0.5 + 0.4 * thousands) * wide
-        case "regression":
-            return 0.1
-    return 0.0
+        step = CPC_IMAGES if about.images else STEP_PER_MILLION * about.parameters / 1e6 * CPC_SHARE
+    return math.ceil(rows / BATCH) * (fit.epochs or 1) * step * min(1.0, rows / BATCH)
