@@ -150,6 +150,18 @@ def test_the_papers_numbers_stand_beside_ours(full_folder):
     assert "N/A" in formats.text(tabulate("table2", choice, read_shelf(folder)))
 
 
+def test_a_page_of_some_records_says_what_is_not_run(full_folder):
+    folder, choice = full_folder
+    path = folder / "records.jsonl"
+    lines = path.read_text().splitlines()
+    path.write_text("\n".join(line for line in lines if '"method": "vae"' not in line))
+    text = render(names_of("all"), choice, folder, (), whole=True).files["README.md"].decode()
+    answer = text[: text.index("## Figures")]
+    assert "| Table 3. Mutual information by MINE, nats | 6 | 0 | 0 | 6 |" in answer
+    assert "of 10 so far; not run yet: VAE" in text
+    assert "not run \\| 63.9±1.3" in text
+
+
 def test_an_empty_folder_renders_with_commands_and_no_figures(full_folder, tmp_path):
     _, choice = full_folder
     page = render(names_of("all"), choice, tmp_path / "empty", ALL, whole=True)
