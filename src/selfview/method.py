@@ -1,6 +1,7 @@
 """SelfView: the paper's method as a scikit-learn estimator. `_phases` is its Algorithm 4."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
@@ -10,6 +11,7 @@ from torch import Tensor, nn
 
 from selfview.errors import InputError
 from selfview.estimator import parameters
+from selfview.estimator.epoch_end import EpochEnd
 from selfview.estimator.plan import FitPlan
 from selfview.estimator.prototypes import PrototypeEmbedder
 from selfview.estimator.recipes import RECIPES, SCHEDULES
@@ -100,6 +102,13 @@ class SelfView(PrototypeEmbedder):
     checkpoint : path or None, default None
         Folder for the state of training, written every 10 seconds, at the end and on Ctrl-C. A fit
         that finds its own state there resumes. One fit at a time may use it.
+    on_epoch : callable or None, default None
+        Called after every epoch with an `EpochEnd`: `epoch`, `epochs`, `metrics`, and
+        `embedding()` as it would be if the fit ended there. If it returns True, the fit ends there.
+        Of several processes only the first calls it. It isn't part of a saved model.
+    max_seconds : float or None, default None
+        The fit ends after the first step that is done so many seconds after its beginning; those
+        before a resume count too. `health_["stopped"]` tells by what a fit was ended early.
     verbose : int, default 1
         0 is silent; 1 shows progress on standard error.
 
@@ -146,6 +155,8 @@ class SelfView(PrototypeEmbedder):
     device: str | torch.device = "auto"
     random_state: Any = None
     checkpoint: Any = None
+    on_epoch: Callable[[EpochEnd], object] | None = None
+    max_seconds: float | None = None
     verbose: int = 1
 
     _checks: ClassVar[parameters.Checks] = {

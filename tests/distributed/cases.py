@@ -231,6 +231,26 @@ def uninterrupted():
     return fitted(SelfView(verbose=0, **SHORT), rows(40))
 
 
+def ended():
+    """Fits that end early: by the first process's callback, and by its clock within an epoch."""
+    seen = []
+
+    def on_epoch(end):
+        seen.append(end.embedding())
+        return end.epoch == 3
+
+    by_word = smooth_model(6, batch_size=20, on_epoch=on_epoch)
+    by_time = smooth_model(6, batch_size=20, max_seconds=1e-9)
+    found = {}
+    for name, model in (("word", by_word), ("time", by_time)):
+        found |= {f"{name}_{key}": value for key, value in fitted(model, rows(40)).items()}
+        found[f"{name}_epochs"] = np.array(len(model.history_))
+    by_word.on_epoch = None
+    if current().is_main:
+        np.testing.assert_array_equal(seen[-1], by_word.transform(rows(40)))
+    return found | {"calls": np.array(len(seen))}
+
+
 def table():
     """An embedding that all processes write to one table, as `selfview embed` does."""
     group = current()

@@ -23,6 +23,7 @@ CASES = (
         "own_chance",
         "refusals",
         "uninterrupted",
+        "ended",
         "table",
     ),
 )
@@ -121,6 +122,18 @@ def test_processes_end_with_the_same_weights(results):
 def test_an_error_ends_all_processes_and_says_why(results, case, words):
     for found, word in zip(results["refusals"], words, strict=True):
         assert word in str(found[case])
+
+
+def test_all_processes_end_a_fit_at_the_same_step(results):
+    one = cases.ended()
+    assert int(one["word_epochs"]) == 3
+    assert one["time_steps"].tolist() == [1]
+    for many in results["ended"]:
+        for key in ("word_steps", "time_steps"):
+            assert many[key].tolist() == one[key].tolist()
+        for key in ("word_weights", "time_weights"):
+            assert difference(one[key], many[key]) <= 1e-5, key
+    assert [int(many["calls"]) for many in results["ended"]] == [3, 0]
 
 
 def test_a_batch_needs_a_row_for_every_process():

@@ -91,6 +91,13 @@ def test_graph_vote_of_a_hand_counted_line():
     assert majority_vote(points, codes, k=2).tolist() == [1, 0, 0, 0, 0, 2]
 
 
+def test_a_point_may_count_among_its_own_nearest():
+    points = np.array([[0.0], [1.0], [2.1], [9.0]])
+    codes = np.array([0, 1, 1, 2])
+    assert majority_vote(points, codes, k=1, itself=True).tolist() == codes.tolist()
+    assert majority_vote(points, codes, k=1).tolist() == [1, 0, 1, 1]
+
+
 def test_graph_layout_is_a_function_of_rows_and_seed_but_not_of_scale():
     Z, _ = overlapping(150)
     first = tsne_layout(Z, 0)

@@ -18,6 +18,8 @@ def made_up_record(job, rng):
         values = {
             m.value: float(rng.uniform(0.3, 0.9)) for m in METRICS.values() if m.measure == measure
         }
+        if measure == "curve":
+            values = {str(epoch): float(rng.uniform(0.3, 0.9)) for epoch in (1, 2)}
         scores[measure] = {"version": VERSIONS[measure], "values": values}
     return {
         "format": 1,

@@ -22,7 +22,6 @@ def paper(*words):
         ("run", "table5", "--methods", "tsne"),
         ("run", "table5", "--methods", "pca"),  # no row of that table
         ("run", "table5", "--seeds", "many"),
-        ("run", "table5", "--shard", "3/2"),
         ("show", "table0"),
         ("show", "table2", "--format", "docx"),
         ("list", "everything"),
@@ -41,22 +40,17 @@ def test_the_list_estimates_every_cell_and_the_total(tmp_path):
 
 def test_from_nothing_to_a_table(tmp_path):
     narrow = ["--datasets", "digits", "--budget", "smoke", "--out", str(tmp_path / "out")]
-    done = paper("run", "table6", *narrow, "--work", str(tmp_path / "work"), "--shard", "1/2")
+    done = paper("run", "table5", *narrow, "--work", str(tmp_path / "work"))
     assert done.exit_code == 0, done.output
-    assert "2 done now" in done.output
+    assert "4 done now" in done.output
     shown = paper("show", "table6", *narrow)
     assert shown.exit_code == 0
-    assert "missing: 2 runs on digits" in shown.output
+    assert "missing: 3 runs on digits" in shown.output
     rest = paper("run", "table6", *narrow, "--work", str(tmp_path / "work"))
-    assert "2 done now, 2 before" in rest.output
+    assert "3 done now, 1 before" in rest.output
     shown = paper("show", "table6", *narrow)
     assert "missing" not in shown.output
     assert (tmp_path / "out" / "narrowed" / "tables" / "table6.md").is_file()
-
-
-def test_a_shard_with_nothing_to_do_ends_well(tmp_path):
-    narrow = ["--datasets", "digits", "--budget", "smoke", "--out", str(tmp_path), "--shard", "9/9"]
-    assert paper("run", "table6", *narrow).exit_code == 0
 
 
 def test_without_records_nothing_is_written(tmp_path):

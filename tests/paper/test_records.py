@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from selfview.errors import CheckpointError
+from selfview.paper.metrics import VERSIONS
 from selfview.paper.records import RECORDS, Record, append, read_shelf
 
 FIT = {"dataset": "d", "method": "m", "settings": [], "seed": 0, "epochs": 1, "rows": None}
@@ -18,7 +19,7 @@ def record(key="k", **changes):
 
 
 def test_what_is_written_is_read_back(tmp_path):
-    score = {"version": 1, "values": {"linear_accuracy": 0.5}}
+    score = {"version": VERSIONS["linear"], "values": {"linear_accuracy": 0.5}}
     append(tmp_path, record(scores={"linear": score}, notes=("a", "ü")))
     shelf = read_shelf(tmp_path)
     assert shelf.problems == ()

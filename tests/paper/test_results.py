@@ -5,11 +5,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from selfview.paper.budgets import CONVERGED
 from selfview.paper.datasets import KNOWN
+from selfview.paper.grid import TITLES
 from selfview.paper.metrics import METRICS
 from selfview.paper.page import gaps
+from selfview.paper.plan import Choice
 from selfview.paper.printed import PRINTED, Printed
-from selfview.paper.reading import _default_places, _first_places, _order
+from selfview.paper.reading import _default_places, _orders, _places, _reached, statements
 from selfview.paper.records import RECORDS, read_shelf
 from selfview.paper.results import Cell, _ranked, tabulate
 
@@ -65,7 +68,7 @@ def test_raw_features_take_no_place(full_folder):
 def test_our_default_is_placed_among_all_but_the_papers_recipe(full_folder, name, metric):
     folder, choice = full_folder
     table = tabulate(name, choice, read_shelf(folder))
-    (finding,) = _default_places(table, metric, "title")
+    (line,) = _default_places(table, metric, "title")
     for j, column in enumerate(table.columns):
         if column.metric != metric:
             continue
@@ -75,7 +78,7 @@ def test_our_default_is_placed_among_all_but_the_papers_recipe(full_folder, name
         del means["Ours (paper's recipe)"], means["raw features"]
         order = sorted(means, key=means.get, reverse=metric == "linear")
         place = order.index("Ours (our default)") + 1
-        assert f"{place} of 12 on {KNOWN[column.dataset].title}" in finding.text
+        assert f"{place} of 12 on {KNOWN[column.dataset].title}" in line
 
 
 @pytest.mark.parametrize(
@@ -98,22 +101,64 @@ def test_an_order_holds_clearly_or_not(full_folder, ours, agrees, clear):
     }
     columns = (table.columns[at],)
     made = replace(table, columns=columns, cells=tuple((c,) for c in cells.values()))
-    (finding,) = _order(made, ("NP", "RP", "VAT"), "Views", choice)
-    assert (finding.agrees, finding.clear) == (agrees, clear)
+    (said,) = _orders(made, ("NP", "RP", "VAT"), "views")
+    assert (said.holds, said.clear) == (agrees, clear)
 
 
-def test_places_of_several_datasets_are_one_sentence_for_each_outcome(full_folder):
+def with_cell(table, row, dataset, metric, **changes):
+    """The table with one cell changed."""
+    i = [each.printed for each in table.rows].index(row)
+    j = [(c.dataset, c.metric) for c in table.columns].index((dataset, metric))
+    cells = [list(line) for line in table.cells]
+    cells[i][j] = replace(cells[i][j], **changes)
+    return replace(table, cells=tuple(map(tuple, cells)))
+
+
+def test_places_are_said_for_every_dataset(full_folder):
     folder, choice = full_folder
     table = tabulate("table2", choice, read_shelf(folder))
-    found = _first_places(table, "linear", "linear accuracy")
-    assert sum(finding.count for finding in found) == 5
-    assert len({(finding.agrees, finding.clear) for finding in found}) == len(found)
-    for column in table.columns:
-        if column.metric == "linear":
-            cell = table.cell("Ours", column.dataset, "linear")
-            rivals = 9 if column.dataset == "mnist" else 11  # the paper lacks LLE and ISOMAP there
-            words = f"{cell.rank} of {rivals} on {KNOWN[column.dataset].title}"
-            assert sum(words in finding.text for finding in found) == 1
+    found = list(_places(table, "linear", "linear accuracy"))
+    assert len(found) == 5
+    for said, column in zip(found, table.columns, strict=False):
+        cell = table.cell("Ours", column.dataset, "linear")
+        rivals = 9 if column.dataset == "mnist" else 11  # the paper lacks LLE and ISOMAP there
+        place = 2 if column.dataset == "20news" else 1
+        assert said.claim.endswith(f"ours is number {place} of {rivals}")
+        assert said.found == f"number {cell.rank} of {rivals}"
+        assert said.holds is not None
+
+
+def test_a_place_waits_for_all_methods_of_the_paper(full_folder):
+    folder, choice = full_folder
+    table = tabulate("table2", choice, read_shelf(folder))
+    partly = with_cell(table, "VAE", "fsdd", "linear", mean=None)
+    (said,) = [s for s in _places(partly, "linear", "linear") if s.claim.startswith("FSDD")]
+    assert said.holds is None
+    assert said.found.endswith("of 10 so far; not run yet: VAE")
+
+
+@pytest.mark.parametrize(
+    ("mean", "holds", "clear"),
+    [(88.5, True, True), (86.0, True, False), (80.0, False, True)],
+)
+def test_the_papers_number_is_reached_above_it_or_within_the_deviations(
+    full_folder, mean, holds, clear
+):
+    folder, choice = full_folder
+    table = tabulate("table2", choice, read_shelf(folder))
+    made = with_cell(table, "Ours", "fsdd", "linear", mean=mean, deviation=0.2)
+    (said,) = [s for s in _reached(made) if s.claim.startswith("FSDD")]
+    assert (said.holds, said.clear) == (holds, clear)
+    assert f"{mean - 86.9:+.1f} points" in said.found
+
+
+def test_the_statements_are_35_whatever_is_on_record(tmp_path):
+    choice = Choice(CONVERGED)
+    shelf = read_shelf(tmp_path)
+    tables = {name: tabulate(name, choice, shelf) for name in TITLES if name.startswith("table")}
+    said = statements(tables, choice, shelf)
+    assert len(said) == 35
+    assert {s.holds for s in said} == {None}
 
 
 def test_mean_and_deviation_are_over_seeds_of_the_better_variant(full_folder):

@@ -4,13 +4,17 @@ import contextlib
 import json
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+from selfview import evaluate
+from selfview.data import Dataset
 from selfview.errors import CheckpointError, DownloadError
 from selfview.paper import measuring, metrics, running, training
 from selfview.paper.budgets import SMOKE
+from selfview.paper.datasets import load_sample
 from selfview.paper.plan import Choice, jobs_of, missing
 from selfview.paper.records import RECORDS, read_shelf
 from selfview.paper.running import run
@@ -66,7 +70,7 @@ def test_a_record_holds_everything(folders):
 def test_a_new_measure_is_taken_from_the_kept_embedding(folders, no_training):
     run(jobs("table5", count=4), *folders, budget="smoke")
     no_training()
-    wanted = [job for job in jobs("table4", ["selfview"]) if dict(job.fit.settings)]
+    wanted = jobs("table4", ["ours"])
     assert run(wanted, *folders, budget="smoke").done == 1
     record = read_shelf(folders[0]).records[wanted[0].fit.key]
     assert {"linear", "clustering"} <= set(record.scores)
@@ -75,11 +79,11 @@ def test_a_new_measure_is_taken_from_the_kept_embedding(folders, no_training):
 def test_a_changed_measure_is_taken_again_without_training(folders, no_training, monkeypatch):
     run(jobs(count=1), *folders, budget="smoke")
     no_training()
-    monkeypatch.setitem(metrics.VERSIONS, "linear", 2)
+    monkeypatch.setitem(metrics.VERSIONS, "linear", 99)
     assert missing(jobs(count=1)[0], read_shelf(folders[0])) == ("linear",)
     assert run(jobs(count=1), *folders, budget="smoke").done == 1
     (record,) = read_shelf(folders[0]).records.values()
-    assert record.scores["linear"]["version"] == 2
+    assert record.scores["linear"]["version"] == 99
     assert record.scores["cost"]["version"] == 1
 
 
@@ -99,9 +103,7 @@ def test_a_lost_embedding_is_trained_again_and_all_its_scores_are_of_the_new_one
     before = next(iter(read_shelf(folders[0]).records.values()))
     embedding = folders[1] / before.key / training.EMBEDDING
     embedding.write_bytes(embedding.read_bytes()[:100])
-    more = [job for job in jobs("table4", ["selfview"]) if job.fit.key == before.key]
-    if not more:  # the first row of table 5 is of no other table
-        more = [type(j)(j.fit, (*j.measures, "clustering"), j.piece) for j in jobs(count=1)]
+    more = [replace(job, measures=(*job.measures, "clustering")) for job in jobs(count=1)]
     run(more, *folders, budget="smoke")
     after = read_shelf(folders[0]).records[before.key]
     assert {"linear", "clustering"} <= set(after.scores)
@@ -126,6 +128,47 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(folders, tmp_path, monkey
     resumed = np.load(folders[1] / job[0].fit.key / training.EMBEDDING)
     np.testing.assert_array_equal(resumed, expected)
     assert not (folders[1] / job[0].fit.key / "checkpoint").exists()
+
+
+def test_k_means_is_also_the_best_of_the_last_epochs(folders):
+    (job,) = jobs("table4", ["ours"])
+    run([job], *folders, budget="smoke")
+    (record,) = read_shelf(folders[0]).records.values()
+    epochs = training.embeddings(folders[1] / job.fit.key)
+    assert list(epochs) == [1, 2]
+    np.testing.assert_array_equal(
+        np.load(epochs[2]), np.load(folders[1] / job.fit.key / training.EMBEDDING)
+    )
+    y = load_sample("digits", 240).y
+    each = [evaluate(np.load(path), y, measures=["clustering"]) for path in epochs.values()]
+    for name in ("kmeans_acc", "kmeans_nmi", "kmeans_ari"):
+        values = [scores[name] for scores in each]
+        assert record.value("clustering", name) == pytest.approx(values[-1])
+        assert record.value("clustering", f"{name}_best") == pytest.approx(max(values))
+
+
+def test_the_curve_is_of_one_run_that_tables_share(folders):
+    (job,) = [job for job in jobs("table2,curve", ["ours"]) if "curve" in job.measures]
+    assert {"linear", "curve"} <= set(job.measures)
+    run([job], *folders, budget="smoke")
+    (record,) = read_shelf(folders[0]).records.values()
+    assert record.curve()[-1] == (2, 100 * record.value("linear", "linear_accuracy"))
+
+
+def test_the_epochs_that_are_kept_are_the_last_ten_and_every_25th():
+    kept = training.kept_epochs(400)
+    assert kept[:3] == [25, 50, 75]
+    assert kept[-11:] == [375, *range(391, 401)]
+    assert training.kept_epochs(None) == []
+
+
+def test_only_images_are_judged_on_a_test_part():
+    rows = np.random.default_rng(0).normal(size=(40, 3))
+    parts = dict(train=np.arange(30), test=np.arange(30, 40))
+    for name, on_test in (("20news", False), ("fashion-mnist", True)):
+        sample = Dataset(name, rows, np.arange(40) % 2, **parts)
+        subject = measuring.Subject(Path(), {}, sample, "pca", 0)
+        assert (subject.split is not None) == on_test
 
 
 def test_a_damaged_checkpoint_starts_the_run_again_and_says_so(folders):
@@ -167,12 +210,12 @@ def test_a_failure_leaves_a_good_record_as_it_was(folders, monkeypatch):
     assert any("trained again" in line for line in said)
 
 
-@pytest.mark.parametrize("lost", [training.LOGITS, "history"])
+@pytest.mark.parametrize("lost", [training.LOGITS, "epochs/000002.npy", "history"])
 def test_a_work_folder_that_lacks_a_part_is_made_again(folders, lost):
     (job,) = jobs(count=1)
     run([job], *folders, budget="smoke")
     folder = folders[1] / job.fit.key
-    if lost == training.LOGITS:
+    if lost.endswith(".npy"):
         (folder / lost).unlink()
     else:
         about = json.loads((folder / training.ABOUT).read_text())

@@ -112,7 +112,7 @@ class AutoEncoder(Learned):
         Without the latter a step of Adam, which moves all weights of an output at once, shifts
         embeddings by several times their standard deviation. A user's `encoder` gets none.
     recipe, epochs, batch_size, learning_rate, schedule, precision, device, random_state, \
-    checkpoint, verbose
+    checkpoint, on_epoch, max_seconds, verbose
         As in `SelfView`, with the same defaults.
 
     Attributes
@@ -222,7 +222,7 @@ class SparseAutoEncoder(AutoEncoder):
     penalty : float, default 3.0
         Weight of the divergence; 3 is Ng's.
     n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule, \
-    precision, device, random_state, checkpoint, verbose
+    precision, device, random_state, checkpoint, on_epoch, max_seconds, verbose
         As in `AutoEncoder`, with the same defaults.
 
     References
@@ -274,7 +274,7 @@ class DenoisingAutoEncoder(AutoEncoder):
         Fraction of the entries that are masked, or the noise's standard deviation relative to that
         of the data's entries around their mean.
     n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule, \
-    precision, device, random_state, checkpoint, verbose
+    precision, device, random_state, checkpoint, on_epoch, max_seconds, verbose
         As in `AutoEncoder`, with the same defaults.
 
     References

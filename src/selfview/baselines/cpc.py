@@ -168,7 +168,7 @@ class CPC(Learned):
     batch_norm : bool, default True
         Batch norm after every convolution.
     recipe, epochs, batch_size, learning_rate, schedule, precision, device, random_state, \
-    checkpoint, verbose
+    checkpoint, on_epoch, max_seconds, verbose
         As in `SelfView`, with the same defaults.
 
     References

@@ -98,7 +98,7 @@ class VariationalAutoEncoder(AutoEncoder):
     beta : float, default 1.0
         Weight of the KL divergence; 1 is the evidence lower bound.
     n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule, \
-    precision, device, random_state, checkpoint, verbose
+    precision, device, random_state, checkpoint, on_epoch, max_seconds, verbose
         As in `AutoEncoder`, with the same defaults.
 
     References
@@ -187,7 +187,7 @@ class AdversarialAutoEncoder(AutoEncoder):
         their rate however weak the gradient, so at equal rates the adversarial phases move the
         encoder as far as reconstruction does, and it does neither well.
     n_components, encoder, batch_norm, recipe, epochs, batch_size, learning_rate, schedule, \
-    precision, device, random_state, checkpoint, verbose
+    precision, device, random_state, checkpoint, on_epoch, max_seconds, verbose
         As in `AutoEncoder`, with the same defaults. The discriminator has no batch norm, which
         would reveal whether a batch is of one kind.
 

@@ -6,6 +6,7 @@ directions of the embedding hold nearly everything on FSDD.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +17,7 @@ from torch import Tensor, nn
 from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.base import Embedder
+from selfview.estimator.epoch_end import EpochEnd
 from selfview.estimator.plan import FitPlan
 from selfview.estimator.recipes import RECIPES, SCHEDULES
 from selfview.networks.start import START_ROWS
@@ -91,6 +93,8 @@ class Learned(Embedder):
     device: str | torch.device = "auto"
     random_state: Any = None
     checkpoint: Any = None
+    on_epoch: Callable[[EpochEnd], object] | None = None
+    max_seconds: float | None = None
     verbose: int = 1
 
     @property

@@ -22,7 +22,7 @@ from selfview.saving.model_file import OWN_ENCODER, plain_parameters
 FORMAT = 1
 FILE = "config.json"
 # Not of the run but of one process of it.
-_PASSING = ("checkpoint", "verbose")
+_PASSING = ("checkpoint", "on_epoch", "verbose")
 
 
 @dataclass(frozen=True)

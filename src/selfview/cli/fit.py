@@ -54,6 +54,7 @@ PARAMETERS: dict[str, dict[str, tuple[Any, ...]]] = {
         "axes": (str, "Axes of the embedding"),
         "precision": (str, "Of training"),
         "device": (str, "auto, cpu, cuda ...", _DEVICES),
+        "max_seconds": (float, "End the fit after so many seconds, with the model so far."),
         "seed": (int, "Random seed; 0 if not given.", _SEED),
     },
 }

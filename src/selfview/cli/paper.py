@@ -65,9 +65,6 @@ def run(
     datasets: Datasets = None,
     methods: Methods = None,
     seeds: Seeds = None,
-    shard: Annotated[
-        str | None, typer.Option(help="i/n: this process does part i of n of the grid.")
-    ] = None,
     out: Out = None,
     work: Annotated[
         Path, typer.Option(help="Folder of embeddings and checkpoints; not to be committed.")
@@ -76,25 +73,25 @@ def run(
 ) -> None:
     """Train and measure what is not on record yet; a second call does only what is missing.
 
+    Several processes share the work if each is started with the same command.
+
     Example: selfview paper run table5 --datasets fsdd --budget smoke
     """
-    from selfview.paper.plan import jobs_of, names_of, parse_shard, plural
-    from selfview.paper.plan import shard as part_of
+    from selfview.paper.overview import seconds
+    from selfview.paper.plan import jobs_of, names_of, plural
     from selfview.training.progress import duration
 
     choice = _choice(budget, datasets, methods, seeds)
     folder = _folder(out, budget)
     with _usage_errors():
-        number, count = parse_shard(shard)
-        every = jobs_of(names_of(what), choice)
-    if not every:
+        jobs = jobs_of(names_of(what), choice)
+    if not jobs:
         raise typer.BadParameter("no run of WHAT is on these datasets and of these methods")
-    jobs = part_of(every, number, count)
 
     def say(line: str) -> None:
         typer.echo(line, err=True)
 
-    about = duration(sum(job.seconds for job in jobs))
+    about = duration(sum(map(seconds, jobs)))
     say(
         f"{plural(len(jobs), 'run')}, about {about} on one core if none were done; "
         f"records go to {folder}"
@@ -123,8 +120,8 @@ def show(
     seeds: Seeds = None,
     out: Out = None,
     formats: Annotated[
-        str, typer.Option("--format", help="Files to write, of txt, md, csv, tex, png, svg.")
-    ] = "txt,md,csv,tex,png,svg",
+        str, typer.Option("--format", help="Files to write, of md, csv, tex, png, svg.")
+    ] = "md,csv,tex,png",
 ) -> None:
     """Render tables and figures from the records, beside the paper's numbers. Trains nothing.
 
@@ -133,7 +130,7 @@ def show(
 
     Example: selfview paper show table2
     """
-    from selfview.paper.formats import print_tables
+    from selfview.paper.formats import printed
     from selfview.paper.page import render
     from selfview.paper.plan import names_of
     from selfview.paper.records import RECORDS, read_shelf
@@ -143,7 +140,7 @@ def show(
         budget = read_shelf(out).budget()
     choice = _choice(budget, datasets, methods, seeds)
     kinds = [kind.strip() for kind in formats.split(",") if kind.strip()]
-    known = ("txt", "md", "csv", "tex", "png", "svg")
+    known = ("md", "csv", "tex", "png", "svg")
     if unknown := [kind for kind in kinds if kind not in known]:
         raise typer.BadParameter(
             f"{unknown[0]!r} is not of {', '.join(known)}", param_hint="--format"
@@ -154,7 +151,8 @@ def show(
     page = render(names, choice, folder, kinds, whole="all" in what.split(","))
     for problem in page.problems:
         typer.echo(f"selfview: {problem}", err=True)
-    print_tables(page.shown)
+    for shown in page.shown:
+        typer.echo(printed(*shown))
     if not (folder / RECORDS).is_file():
         typer.echo(f"selfview: there are no records in {folder}; nothing is written", err=True)
         raise typer.Exit(1)

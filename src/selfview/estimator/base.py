@@ -11,17 +11,20 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
 from selfview.distributed import current
 from selfview.errors import InputError
 from selfview.estimator import parameters
+from selfview.estimator.epoch_end import EpochEnd, asks_to_stop
 from selfview.estimator.forecast import (
     TRIAL_STEPS,
     Forecast,
@@ -33,12 +36,12 @@ from selfview.estimator.forecast import (
 from selfview.estimator.plan import FitPlan as FitPlan
 from selfview.estimator.plan import make_plan
 from selfview.estimator.recipes import RECIPES
-from selfview.estimator.transform import TransformMixin
+from selfview.estimator.transform import TransformMixin, map_rows
 from selfview.estimator.verdict import VerdictMixin
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
 from selfview.rows.base import Rows
-from selfview.rows.conversion import as_rows
+from selfview.rows.conversion import as_rows, expect_shape
 from selfview.rows.stream import Stream
 from selfview.saving import model_file
 from selfview.saving.checkpoints import Checkpoints
@@ -63,6 +66,8 @@ class Embedder(VerdictMixin, TransformMixin):
     device: str | torch.device
     random_state: Any
     checkpoint: Any
+    on_epoch: Callable[[EpochEnd], object] | None
+    max_seconds: float | None
     verbose: int
     schedule: str
     history_: History
@@ -77,6 +82,8 @@ class Embedder(VerdictMixin, TransformMixin):
         "precision": partial(parameters.one_of, options=("auto", "float32", "bfloat16")),
         "encoder": parameters.encoder,
         "epochs": partial(parameters.integer_or, word="auto", at_least=1),
+        "on_epoch": parameters.callable_or_none,
+        "max_seconds": parameters.positive_or_none,
         "verbose": parameters.level,
     }
 
@@ -121,7 +128,8 @@ class Embedder(VerdictMixin, TransformMixin):
         """Learn from the next rows of a stream, in one pass; the first call starts it.
 
         A stream has no known end. `epochs` and `schedule` are therefore not used: the learning rate
-        rises in 12 steps, and falls from the 50th by 1 / sqrt(step). Neighbours are looked for
+        rises in 12 steps, and falls from the 50th by 1 / sqrt(step). `max_seconds` is not used
+        either; `on_epoch` is called after every pass. Neighbours are looked for
         among the newest 16,384 rows (64 MiB at most), fewer of them while there are few rows. The
         input's scale is that of the first call's rows. Rows should come in random order, and at
         least `batch_size` at a time.
@@ -273,7 +281,16 @@ class Embedder(VerdictMixin, TransformMixin):
         group = current()
         seen = rows if plan.projected is None else plan.projected
         network = training.network
+        deadline = math.inf
+        if self.max_seconds is not None and plan.stream is None:
+            deadline = plan.started + self.max_seconds - training.seconds
+
+        def time_is_up() -> bool:
+            return deadline < math.inf and bool(group.agreed(int(time.monotonic() > deadline)))
+
         epochs = range(len(training.history), until)
+        if epochs and training.place > (0, 0) and time_is_up():  # a stopped fit, called again
+            training.stopped, epochs = "max_seconds", range(0)
         network.train()
         group.synchronise(network)
         progress = Progress(
@@ -290,11 +307,15 @@ class Embedder(VerdictMixin, TransformMixin):
             keeper.watch(training) as offer,
         ):
 
-            def after_step(part: EpochProgress) -> None:
+            def after_step(part: EpochProgress) -> bool:
                 training.part = part
                 progress.after_step()
+                if time_is_up():
+                    training.stopped = "max_seconds"
+                    return True
                 with group.all_or_none():
                     offer()
+                return False
 
             epochs_done = train(
                 training.phases,
@@ -314,25 +335,64 @@ class Embedder(VerdictMixin, TransformMixin):
             for row in epochs_done:
                 training.end_epoch(row)
                 progress.after_epoch(row)
+                asked = self._asks_to_stop(rows, plan, training)
+                if len(training.history) < until and (asked or time_is_up()):
+                    training.stopped = "on_epoch" if asked else "max_seconds"
+                    break
                 with group.all_or_none():
                     offer()
             training.check()
             with group.all_or_none():
                 if epochs:
                     keeper.keep(training)
+            training.end_part()
         self._end(X, rows, plan, training)
         return self
+
+    def _asks_to_stop(self, rows: Rows, plan: FitPlan, training: TrainingState) -> bool:
+        """Does `on_epoch` return True? The first process calls it, and all do as it says."""
+        if self.on_epoch is None:
+            return False
+
+        @cache
+        def delivered() -> tuple[EncodingNetwork, FitPlan]:
+            network = copy.deepcopy(training.network).eval()
+            return network, self._deliver(network, rows, plan)
+
+        def transform(X: Any) -> NDArray[np.float32]:
+            given = as_rows(X)
+            expect_shape(given, rows.shape, type(self).__name__)
+            given.check()
+            network, plan = delivered()
+            width = self._embedding_dim(network.encoder, plan)
+            own = not isinstance(self.encoder, str)
+            return map_rows(network.encoder, given, plan, width, fill_up=not own)
+
+        group, history, stop = current(), training.history, False
+        with group.all_or_none():
+            if group.is_main:
+                end = EpochEnd(len(history), plan.epochs, dict(history[-1]), transform, rows)
+                stop = asks_to_stop(self.on_epoch(end))
+        return bool(group.agreed(int(stop)))
+
+    def _deliver(self, network: EncodingNetwork, rows: Rows, plan: FitPlan) -> FitPlan:
+        """Finish a trained network; the plan for rows as they enter it from now on."""
+        seen = rows if plan.stream is None else plan.stream.window
+        self._finish(network, seen if plan.projected is None else plan.projected, plan)
+        if plan.projected is None:
+            return plan
+        shape = encoders.input_shape(rows.shape, self.encoder)
+        return replace(plan, shape=shape, projected=None)
 
     def _end(self, X: Any, rows: Rows, plan: FitPlan, training: TrainingState) -> None:
         network, history = training.network.eval(), training.history
         seen = rows if plan.stream is None else plan.stream.window
-        self._finish(network, seen if plan.projected is None else plan.projected, plan)
         if plan.projected is not None:
-            plan = replace(
-                plan, shape=encoders.input_shape(rows.shape, self.encoder), projected=None
-            )
-            training.optimisers = []  # of weights that are gone
-        examined = None if plan.stream else self._examine(network, seen, plan, history)
+            training.optimisers = []  # of weights that will be gone
+        plan = self._deliver(network, rows, plan)
+        examined = None
+        if plan.stream is None:
+            examined = self._examine(network, seen, plan, history, training.stopped)
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
         self._set_fitted_state(network, rows.shape, plan, history, examined)
         self._optimisers = training.optimisers or None
@@ -387,7 +447,7 @@ class Embedder(VerdictMixin, TransformMixin):
     def _identity(self, rows: Rows, plan: FitPlan) -> dict[str, Any]:
         """What must be the same for a checkpoint to be of this run."""
         given = model_file.plain_parameters(self)
-        for name in ("checkpoint", "verbose", "device"):
+        for name in ("checkpoint", "on_epoch", "max_seconds", "verbose", "device"):
             given.pop(name)
         about = {"number": rows.n, "shape": rows.shape, **asdict(plan.summary)}
         told = {f"the rows' {name}": value for name, value in about.items()}

@@ -61,6 +61,18 @@ def positive_or(
     return float(value)
 
 
+def positive_or_none(name: str, value: Any) -> float | None:
+    """`value` if it is None or a finite number above zero."""
+    return None if value is None else positive(name, value)
+
+
+def callable_or_none(name: str, value: Any) -> Any:
+    """`value` if it is None or can be called."""
+    if value is not None and not callable(value):
+        raise InputError(f"{name} must be callable or None, got {value!r}")
+    return value
+
+
 def one_of(name: str, value: Any, options: Sequence[str]) -> str:
     """`value` if it is one of `options`."""
     if not isinstance(value, str) or value not in options:

@@ -72,15 +72,8 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         device = next(self.network_.parameters()).device
         shape = encoders.input_shape(rows.shape, self.encoder)
         plan = FitPlan(shape, Summary(), self.epochs_, self.seed_, device)
-        out = np.empty((rows.n, width), np.float32)
-        with torch.inference_mode():
-            for start in range(0, rows.n, TRANSFORM_ROWS):
-                part = slice(start, min(start + TRANSFORM_ROWS, rows.n))
-                x = plan.batch(rows, part)
-                if isinstance(self.encoder, str):  # one's own may cost more for more rows
-                    x = _filled_up(x)
-                out[part] = function(x)[: part.stop - start].float().cpu().numpy()
-        return out
+        # One's own encoder may cost more for more rows.
+        return map_rows(function, rows, plan, width, fill_up=isinstance(self.encoder, str))
 
     def _rows(self, X: Any) -> Rows:
         """`X` as rows, which must be of the shape that was fitted."""
@@ -201,6 +194,20 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         state: dict[str, Any] = super().__getstate__()
         left_out = ("_optimisers", "_recent", "_last_pass")
         return state | {name: None for name in left_out if name in state}
+
+
+def map_rows(
+    function: Callable[[Tensor], Tensor], rows: Rows, plan: FitPlan, width: int, *, fill_up: bool
+) -> NDArray[np.float32]:
+    """What `function` gives for the rows, taken in parts: (n, width)."""
+    out = np.empty((rows.n, width), np.float32)
+    with torch.inference_mode():
+        for start in range(0, rows.n, TRANSFORM_ROWS):
+            part = slice(start, min(start + TRANSFORM_ROWS, rows.n))
+            x = plan.batch(rows, part)
+            x = _filled_up(x) if fill_up else x
+            out[part] = function(x)[: part.stop - start].float().cpu().numpy()
+    return out
 
 
 def _filled_up(x: Tensor) -> Tensor:

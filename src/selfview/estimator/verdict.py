@@ -44,7 +44,12 @@ class VerdictMixin:
 
     @torch.no_grad()
     def _examine(
-        self, network: EncodingNetwork, rows: Rows, plan: FitPlan, history: History
+        self,
+        network: EncodingNetwork,
+        rows: Rows,
+        plan: FitPlan,
+        history: History,
+        stopped: str | None = None,
     ) -> dict[str, Any]:
         """Figures of the delivered embedding of a sample of the rows, and the verdict on them."""
         index = np.random.default_rng(plan.seed).permutation(rows.n)[:HEALTH_ROWS]
@@ -68,8 +73,13 @@ class VerdictMixin:
             highest_loss=self._highest_loss(rows, plan),
             settings=self._suspects(plan),
         )
+        words = str(told)
+        if stopped is not None:
+            epochs = steps_of(history) / plan.batches
+            words += f"; stopped by {stopped} after {epochs:.3g} of {plan.epochs} epochs"
         healthy = told.outcome == health.SOUND
-        return {**found, "healthy": healthy, "outcome": told.outcome, "verdict": str(told)}
+        judged = {"healthy": healthy, "outcome": told.outcome, "verdict": words}
+        return {**found, **judged, "stopped": stopped}
 
     def _diagnose(self, network: Any, x: Tensor, history: History) -> dict[str, float]:  # noqa: ARG002
         """Figures of a method's own, from a sample of the rows."""

@@ -27,13 +27,19 @@ def subsample(n: int, limit: int, seed: int) -> Ints:
     return np.random.default_rng(seed).permutation(n)[:limit]
 
 
-def majority_vote(points: Floats, codes: Ints, k: int = NEIGHBOURS) -> Ints:
-    """For each point the commonest code of its k nearest others; ties go to the lowest code."""
+def majority_vote(
+    points: Floats, codes: Ints, k: int = NEIGHBOURS, *, itself: bool = False
+) -> Ints:
+    """For each point the commonest code of its k nearest others; ties go to the lowest code.
+
+    With `itself` a point is one of its own k nearest: what it votes for is no evidence.
+    """
     from sklearn.neighbors import NearestNeighbors
 
     k = min(k, len(points) - 1)
     search = NearestNeighbors(n_neighbors=k, n_jobs=-1).fit(points)
-    others = search.kneighbors(return_distance=False)  # (n, k), the point itself left out
+    # (n, k); without points, each one's own is left out
+    others = search.kneighbors(points if itself else None, return_distance=False)
     votes = np.zeros((len(points), int(codes.max()) + 1), dtype=np.int32)
     np.add.at(votes, (np.arange(len(points))[:, None], codes[others]), 1)
     return np.asarray(votes.argmax(axis=1), dtype=np.int64)

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from selfview.errors import InputError
 
@@ -17,19 +16,12 @@ class Effort:
     rows: int | None = None  # None: all; a sample is the same for every method and seed
 
 
-class Longer(NamedTuple):
-    """Of how many times the epochs something gets, and the reason."""
-
-    factor: int
-    why: str
-
-
 @dataclass(frozen=True)
 class Budget:
     """What is spent on the whole.
 
     `shares` are of the dataset's epochs, for methods whose epoch costs many times that of the
-    others; `longer` are multiples of them, for a table or figure on a dataset; `sweep_share` is
+    others; `longer` are multiples of them, for a figure on a dataset; `sweep_share` is
     the share for figures 5 and 6. `fewer_rows` are for a method on a dataset, which then gets as
     many steps as the others. `fit_rows` is the sample that LLE and Isomap are fitted to on larger
     data. `baselines` is the recipe of those that learn by gradient steps. `only_normed` are
@@ -41,14 +33,13 @@ class Budget:
     about: str
     efforts: Mapping[str, Effort]
     prototypes: tuple[int, ...]  # the k of figure 5
-    lengths: int  # how many of the epsilons of figure 6
     sweeps: tuple[str, ...]  # datasets of figures 5 and 6
     sweep_seeds: int
     ablations: tuple[str, ...]  # datasets of tables 5 and 6
     fit_rows: int | None
     timing: Effort  # of table 1
     shares: Mapping[str, float] = field(default_factory=dict)
-    longer: Mapping[tuple[str, str], Longer] = field(default_factory=dict)
+    longer: Mapping[tuple[str, str], int] = field(default_factory=dict)
     baselines: str = "selfview"
     only_normed: tuple[str, ...] = ()
     unnormed_seeds: int | None = None
@@ -65,8 +56,7 @@ class Budget:
         share = self.shares.get(method, 1.0)
         if piece in ("fig5", "fig6"):
             share *= self.sweep_share
-        if (piece, dataset) in self.longer:
-            share *= self.longer[piece, dataset].factor
+        share *= self.longer.get((piece, dataset), 1)
         return max(1, math.ceil(self.effort(dataset).epochs * share))
 
     def sample_rows(self, dataset: str, rows: int) -> int | None:
@@ -82,7 +72,6 @@ SMOKE = Budget(
     "seconds a run: shows that everything works, and nothing else",
     efforts=dict.fromkeys(_EVERY, Effort(epochs=2, seeds=1, rows=240)),
     prototypes=(50, 100),
-    lengths=2,
     sweeps=_EVERY,
     sweep_seeds=1,
     ablations=_EVERY,
@@ -104,16 +93,12 @@ LAPTOP = Budget(
         "msi": Effort(epochs=14, seeds=1, rows=15_000),
     },
     prototypes=(50, 100, 200, 500, 1000),
-    lengths=5,
     sweeps=("reuters", "fsdd"),
     sweep_seeds=1,
     ablations=("reuters", "fsdd"),
     fit_rows=5_000,
     timing=Effort(epochs=4, seeds=1, rows=2_560),
     shares={"cpc": 0.25},
-    longer={
-        ("table5", "fsdd"): Longer(4, "so chosen after 40 had not shown the paper's order"),
-    },
     only_normed=("mnist", "fashion-mnist", "reuters", "20news"),
 )
 
@@ -129,7 +114,6 @@ CONVERGED = Budget(
         "msi": Effort(epochs=200, seeds=3, rows=13_320),  # as many as the paper's
     },
     prototypes=(50, 100, 200, 500, 1000),
-    lengths=5,
     sweeps=("reuters", "fsdd"),
     sweep_seeds=1,
     sweep_share=1 / 3,
@@ -153,13 +137,12 @@ PAPER = Budget(
     "as printed: 5,000 epochs, five seeds, all rows; for many machines with GPUs",
     efforts=dict.fromkeys(_EVERY, Effort(epochs=5000, seeds=5)),
     prototypes=(50, 100, 200, 300, 400, 500, 600, 700, 800, 900, 1000),
-    lengths=5,
     sweeps=_EVERY,
     sweep_seeds=5,
     ablations=_EVERY,
     fit_rows=None,
     timing=Effort(epochs=10, seeds=1),
-    longer={("fig7", "20news"): Longer(2, "as printed")},
+    longer={("fig7", "20news"): 2},
     baselines="paper",
 )
 

@@ -16,8 +16,8 @@ from selfview.paper.datasets import KNOWN
 from selfview.paper.metrics import METRICS
 from selfview.paper.plan import Choice
 from selfview.paper.printed import PRINTED
-from selfview.paper.records import Arrays, Shelf, read_arrays
-from selfview.paper.results import Table, tabulate
+from selfview.paper.records import Arrays, Shelf
+from selfview.paper.results import Table, crossing, panels, tabulate
 
 COLOURS = (
     *("#332288", "#CC6677", "#117733", "#88CCEE", "#882255"),
@@ -27,6 +27,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
 LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 POINTS = (5.0, 24.0)  # smallest and largest area of a point of a scatter
 PROTOTYPES_SHOWN = 20  # of figure 2
+TICKS = (50, 100, 200, 500, 1000)  # of figure 5
 
 Figure = Any
 
@@ -60,21 +61,6 @@ def draw(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
         effort = textwrap.fill(choice.effort(choice.piece(name)), int(15 * figure.get_figwidth()))
         figure.suptitle(effort, fontsize=7, color="#444444")
     return figure
-
-
-def panels(name: str, choice: Choice, shelf: Shelf) -> list[tuple[str, str, Arrays | None]]:
-    """Dataset, title and arrays of every run that a figure draws; None where they are missing."""
-    piece = choice.piece(name)
-    found = []
-    for dataset in choice.datasets_of(piece):
-        for row in choice.rows(piece):
-            fit = choice.fits(piece, row, dataset)[0][0]
-            arrays, record = None, shelf.find(fit)
-            if record is not None and piece.arrays is not None:
-                path = shelf.array_path(record.key, piece.arrays)
-                arrays = read_arrays(path, piece.arrays)
-            found.append((dataset, row.title, arrays))
-    return found
 
 
 def _prediction(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
@@ -131,19 +117,6 @@ def _entropies(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
     return figure
 
 
-def crossing(x: Any, y: Any, level: float) -> float | None:
-    """Where a rising curve first passes a level, by linear interpolation.
-
-    >>> crossing([0.0, 1.0, 2.0], [0.0, 1.0, 4.0], 2.5)
-    1.5
-    """
-    for i in range(1, len(x)):
-        if y[i - 1] <= level <= y[i] and y[i] > y[i - 1]:
-            share = (level - y[i - 1]) / (y[i] - y[i - 1])
-            return float(x[i - 1] + share * (x[i] - x[i - 1]))
-    return None
-
-
 def _by_digit_and_speaker(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
     """Figure 4: a column a method; above by label, below by the dataset's further label."""
     drawn = panels(name, choice, shelf)
@@ -166,8 +139,10 @@ def _by_digit_and_speaker(name: str, choice: Choice, shelf: Shelf) -> Figure | N
         # A digit of a speaker is a group of its own, and gets its number.
         scatter(axes[0, column], points, codes, classes, f"{titles}: by {kind}", speakers)
         scatter(axes[1, column], points, speakers, names, f"{titles}: by speaker", codes)
-    for row in axes:
-        _legend(row[0])
+    style = {"ncols": 5, "fontsize": 7, "frameon": False, "markerscale": 2.0}
+    for first in axes[:, 0]:
+        if first.get_legend_handles_labels()[0]:
+            first.legend(loc="upper left", bbox_to_anchor=(0.0, -0.01), **style)
     return figure
 
 
@@ -238,18 +213,6 @@ def scatter(axes: Any, points: Any, codes: Any, names: Any, title: str, within: 
     axes.set_box_aspect(1)
 
 
-def _legend(axes: Any) -> None:
-    if axes.get_legend_handles_labels()[0]:
-        axes.legend(
-            loc="upper left",
-            bbox_to_anchor=(0.0, -0.01),
-            ncols=5,
-            fontsize=7,
-            frameon=False,
-            markerscale=2.0,
-        )
-
-
 def _absent(axes: Any, title: str) -> None:
     axes.set(title=title, xticks=[], yticks=[])
     axes.set_box_aspect(1)
@@ -275,22 +238,12 @@ def _sweep(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
         axes.set(xlabel=what + (" (text)" if text else ""), ylabel=METRICS[metric].title)
         if name == "fig5":
             axes.set_xscale("log")
-            ticks = _apart([int(row.title) for row in table.rows])
-            axes.set_xticks(ticks, [str(tick) for tick in ticks], minor=False)
+            axes.set_xticks(TICKS, [str(tick) for tick in TICKS], minor=False)
             axes.minorticks_off()
         axes.margins(y=0.25)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False)
     return figure
-
-
-def _apart(numbers: list[int]) -> list[int]:
-    """Those of ascending numbers whose labels don't touch on a logarithmic axis."""
-    kept: list[int] = []
-    for number in numbers:
-        if not kept or number >= 1.4 * kept[-1]:
-            kept.append(number)
-    return kept
 
 
 def _sweep_line(axes: Any, table: Table, j: int, name: str) -> None:
@@ -310,26 +263,26 @@ def _sweep_line(axes: Any, table: Table, j: int, name: str) -> None:
 
 def _curve(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
     """The linear probe over the epochs: a panel a dataset, with the paper's number as a line."""
-    table = tabulate(name, choice, shelf)
-    known = [j for j in range(len(table.columns)) if any(c.mean for c in table.column(j))]
-    if not known:
+    piece = choice.piece(name)
+    lines: dict[str, dict[str, Any]] = {}
+    for dataset in choice.datasets_of(piece):
+        for row in choice.rows(piece):
+            record = shelf.find(choice.fits(piece, row, dataset)[0][0])
+            if record is not None and (line := record.curve()):
+                lines.setdefault(dataset, {})[row.title] = line
+    if not lines:
         return None
-    figure = new_figure(5.2 * len(known), 4.0)
-    for number, j in enumerate(known):
-        column, axes = table.columns[j], figure.add_subplot(1, len(known), number + 1)
-        points: dict[str, list[tuple[int, float]]] = {}
-        for row, cell in zip(table.rows, table.column(j), strict=True):
-            epochs = choice.fits(table.piece, row, column.dataset)[0][0].epochs
-            if cell.mean is not None and epochs is not None:
-                points.setdefault(row.title.partition(",")[0], []).append((epochs, cell.mean))
-        for i, (title, line) in enumerate(points.items()):
+    figure = new_figure(5.2 * len(lines), 4.0)
+    for number, (dataset, drawn) in enumerate(lines.items()):
+        axes = figure.add_subplot(1, len(lines), number + 1)
+        for i, (title, line) in enumerate(drawn.items()):
             style = {"color": COLOURS[i], "linestyle": LINES[i]}
             axes.plot(*zip(*line, strict=True), marker=MARKERS[i], label=title, **style)
-            printed = PRINTED["table2"].get((title, column.printed or "", column.metric))
+            printed = PRINTED["table2"].get((title, KNOWN[dataset].paper or "", "linear"))
             if printed is not None:
                 label = f"{title}, in the paper after 5,000"
                 axes.axhline(printed.mean, alpha=0.5, linewidth=0.8, label=label, **style)
-        axes.set(xlabel="epochs", ylabel="linear probe, %", title=KNOWN[column.dataset].title)
+        axes.set(xlabel="epochs", ylabel="linear probe, %", title=KNOWN[dataset].title)
         axes.legend(frameon=False, fontsize=8)
     return figure
 

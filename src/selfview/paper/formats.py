@@ -1,20 +1,18 @@
-"""A table as text, Markdown, CSV, LaTeX and on a terminal. Our number first, then the paper's."""
+"""A table as text, Markdown, CSV and LaTeX. Our number first, then the paper's."""
 
 import csv
 import io
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from selfview.paper.datasets import KNOWN
 from selfview.paper.metrics import METRICS
-from selfview.paper.printed import Printed
+from selfview.paper.printed import PRINTED, Printed
 from selfview.paper.results import Cell, Table
 
 PLACES = {1: "①", 2: "②", 3: "③"}
-COLOURS = {1: "yellow", 2: "silver", 3: "brown"}  # the paper's own, in LaTeX
-STYLES = {1: "bold black on yellow", 2: "black on grey70", 3: "white on orange4"}  # and here
+COLOURS = {1: "yellow", 2: "silver", 3: "brown"}  # the paper's own
 DISAGREES = "≠"
-NOTHING = "–"
+NOTHING, NOT_RUN = "–", "not run"
 CSV_COLUMNS = (
     *("piece", "row", "dataset", "metric", "mean", "deviation", "seeds", "seeds_expected"),
     *("variant", "epsilon", "ratio", "place", "rank", "paper_mean", "paper_deviation"),
@@ -33,7 +31,7 @@ Mark = Callable[[str, int | None], str]
 def ours(cell: Cell, decimals: int, mark: Mark) -> str:
     """Our number, with how many seeds where some are missing."""
     if cell.mean is None:
-        return "failed" if cell.errors else NOTHING
+        return "failed" if cell.errors else NOT_RUN
     text = _number(cell.mean, cell.deviation, cell.ratio, decimals)
     text += "" if cell.complete else f" [{cell.n}/{cell.expected}]"
     return mark(text, cell.place) + (DISAGREES if cell.disagrees else "")
@@ -64,7 +62,7 @@ def lines_of(table: Table, mark: Mark, pair: str = "{} | {}") -> list[list[str]]
             mine = ours(cell, decimals := METRICS[column.metric].decimals, mark)
             # The paper draws its sweeps, and prints no numbers of them.
             both = pair.format(mine, theirs(cell, decimals, mark))
-            line.append(both if table.piece.is_table else mine)
+            line.append(both if table.piece.name in PRINTED else mine)
         lines.append(line)
     return lines
 
@@ -147,43 +145,15 @@ def comma_separated(table: Table) -> str:
     return out.getvalue()
 
 
-def print_tables(shown: Sequence[tuple[str, Table | None, list[str]]]) -> None:
-    """Print titles, tables and lines, on a terminal with the paper's colours."""
-    from rich.console import Console
-    from rich.markup import escape
-
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=400, highlight=False)
-    for title, table, lines in shown:
-        console.print(f"[bold]{escape(title)}[/bold]")
-        if table is not None and console.is_terminal:
-            for dataset in dict.fromkeys(column.dataset for column in table.columns):
-                console.print(_drawn(table, dataset))
-        elif table is not None:
-            console.print(text(table), markup=False, soft_wrap=True, end="")
-        for line in lines:
-            console.print(line, markup=False, soft_wrap=True)
-        console.print()
-
-
-def _drawn(table: Table, dataset: str) -> Any:
-    """A dataset's columns of a table for the terminal."""
-    from rich.table import Table as Drawn
-    from rich.text import Text
-
-    heads, *rows = lines_of(table, signed)
-    drawn = Drawn("", box=None, pad_edge=False, header_style="bold")
-    at = [j for j, column in enumerate(table.columns) if column.dataset == dataset]
-    for j in at:
-        drawn.add_column(heads[j + 1], justify="right")
-    for line, cells in zip(rows, table.cells, strict=True):
-        parts = [(*line[j + 1].partition(" |"), STYLES.get(cells[j].place or 0, "")) for j in at]
-        shown = [
-            Text.assemble((mine, style), (bar + paper, "dim")) for mine, bar, paper, style in parts
-        ]
-        drawn.add_row(line[0], *shown)
-    return drawn
+def printed(title: str, table: Table | None, lines: Sequence[str]) -> str:
+    """A title, a table, each dataset's columns apart so that they fit a screen, and lines."""
+    parts = [title]
+    if table is not None:
+        whole = lines_of(table, signed)
+        for dataset in dict.fromkeys(column.dataset for column in table.columns):
+            at = [0, *(j + 1 for j, c in enumerate(table.columns) if c.dataset == dataset)]
+            parts.append(aligned([[line[j] for j in at] for line in whole]))
+    return "\n".join([*parts, *lines, ""])
 
 
 def notes(table: Table) -> list[str]:
@@ -204,10 +174,6 @@ def notes(table: Table) -> list[str]:
             title = f"{KNOWN[column.dataset].title}, {METRICS[column.metric].title}"
             count = sum(cell.rank is not None for cell in table.column(j))
             lines.append(f"≠ {title}, among {count} methods: {', '.join(wrong)}")
-    if any(cell.outdated for cells in table.cells for cell in cells):
-        lines.append(
-            "some numbers are of an earlier version of the method or of the measure: run again"
-        )
     return lines
 
 

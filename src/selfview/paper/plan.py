@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 
 from selfview.errors import InputError
 from selfview.paper.budgets import Budget
-from selfview.paper.cost import measure_seconds, training_seconds
 from selfview.paper.datasets import FURTHER, KNOWN
 from selfview.paper.grid import (
     ABLATIONS,
     AUTOENCODERS,
+    OURS,
     SWEEPS,
     TITLES,
     Column,
@@ -44,7 +44,7 @@ class Choice:
 
     def check(self) -> None:
         """Raise InputError for unknown names."""
-        for asked, known in ((self.datasets, KNOWN), (self.methods, METHODS)):
+        for asked, known in ((self.datasets, KNOWN), (self.methods, (OURS, *METHODS))):
             for name in asked or ():
                 if name not in known:
                     raise InputError(f"{name!r} is not known; there are {', '.join(known)}")
@@ -87,9 +87,7 @@ class Choice:
 
     def rows(self, piece: Piece) -> list[Row]:
         """Its rows of the methods asked for."""
-        return [
-            r for r in piece.rows if self.methods is None or r.variants[0].method in self.methods
-        ]
+        return [row for row in piece.rows if self.methods is None or row.method in self.methods]
 
     def fits(self, piece: Piece, row: Row, dataset: str) -> list[list[Fit]]:
         """The fits of a cell: for every variant of its row one for every seed."""
@@ -116,7 +114,7 @@ class Choice:
         elif piece.name in ABLATIONS:
             count = budget.ablation_seeds or count
         seeds = range(count) if self.seeds is None else self.seeds
-        return seeds if piece.arrays is None else seeds[:1]
+        return seeds if piece.drawn is None else seeds[:1]
 
     def _fit(self, piece: Piece, variant: Variant, dataset: str, seed: int) -> Fit:
         """The run that a cell needs."""
@@ -140,7 +138,7 @@ class Choice:
         if method.learned and piece.name != "table1":
             # As many steps on fewer rows.
             fewer = budget.fewer_rows.get((dataset, variant.method), rows)
-            every = budget.epochs(dataset, variant.method, piece.name) * variant.share
+            every = budget.epochs(dataset, variant.method, piece.name)
             epochs = max(1, round(every * rows / fewer))
             rows = fewer
         return Fit(
@@ -175,11 +173,6 @@ class Job:
     measures: tuple[str, ...]
     piece: str
 
-    @property
-    def seconds(self) -> float:
-        """How long it will take on one core, from nothing."""
-        return training_seconds(self.fit) + sum(measure_seconds(self.fit, m) for m in self.measures)
-
 
 def names_of(what: str) -> list[str]:
     """The tables and figures that WHAT stands for.
@@ -195,18 +188,24 @@ def names_of(what: str) -> list[str]:
 
 
 def jobs_of(names: Iterable[str], choice: Choice) -> list[Job]:
-    """The jobs of several tables and figures, each fit once, grouped by dataset."""
+    """The jobs of several tables and figures, each fit once, by dataset and then by seed."""
     jobs: dict[str, Job] = {}
     for name in names:
         for fit, measures in _wanted(choice.piece(name), choice):
             known = jobs.setdefault(fit.key, Job(fit, (), name))
             both = tuple(dict.fromkeys((*known.measures, *measures)))
             jobs[fit.key] = replace(known, measures=both)
-    # By dataset, so that each is loaded once; the small ones first, whose results come soon.
-    size: dict[str, float] = {}
-    for job in jobs.values():
-        size[job.fit.dataset] = size.get(job.fit.dataset, 0.0) + job.seconds
-    return sorted(jobs.values(), key=lambda job: (size[job.fit.dataset], job.fit.dataset))
+
+    def order(job: Job) -> tuple[int, str, int, bool]:
+        """By dataset, so that each is loaded once, the small ones first.
+
+        Then the first seed of every method before the second of any, and autoencoders with batch
+        norm before those without: so a table is soon whole.
+        """
+        second = dict(job.fit.settings).get("batch_norm") is False
+        return KNOWN[job.fit.dataset].rows, job.fit.dataset, job.fit.seed, second
+
+    return sorted(jobs.values(), key=order)
 
 
 def _wanted(piece: Piece, choice: Choice) -> Iterator[tuple[Fit, tuple[str, ...]]]:
@@ -214,7 +213,7 @@ def _wanted(piece: Piece, choice: Choice) -> Iterator[tuple[Fit, tuple[str, ...]
     for row in choice.rows(piece):
         for dataset in choice.datasets_of(piece):
             metrics = [METRICS[c.metric].measure for c in columns if c.dataset == dataset]
-            measures = ("cost", *metrics) if piece.arrays is None else ("cost", piece.arrays)
+            measures = ("cost", *metrics) if piece.drawn is None else ("cost", piece.drawn)
             for fits in choice.fits(piece, row, dataset):
                 yield from ((fit, measures) for fit in fits)
 
@@ -232,36 +231,6 @@ def missing(job: Job, shelf: Shelf) -> tuple[str, ...]:
             good = read_arrays(shelf.array_path(record.key, name), name) is not None
         wanted += [] if good else [name]
     return tuple(wanted)
-
-
-def shard(jobs: Sequence[Job], number: int, count: int) -> list[Job]:
-    """The jobs of shard `number` of `count` (from 1), so that all take about as long.
-
-    The longest job goes to the shard that has the least so far: every machine that is given the
-    same grid comes to the same division without asking the others.
-    """
-    loads = [0.0] * count
-    mine = set()
-    for job in sorted(jobs, key=lambda job: (-job.seconds, job.fit.key)):
-        least = loads.index(min(loads))
-        loads[least] += job.seconds
-        if least == number - 1:
-            mine.add(job.fit.key)
-    return [job for job in jobs if job.fit.key in mine]
-
-
-def parse_shard(text: str | None) -> tuple[int, int]:
-    """`i/n` as two numbers.
-
-    >>> parse_shard("2/3")
-    (2, 3)
-    """
-    if text is None:
-        return 1, 1
-    number, _, count = text.partition("/")
-    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
-        raise InputError(f"--shard must be i/n with i from 1 to n, got {text!r}")
-    return int(number), int(count)
 
 
 def parse_seeds(text: str | None) -> list[int] | None:

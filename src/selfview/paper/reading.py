@@ -1,18 +1,17 @@
-"""What the records say of the paper's claims, in sentences that are made from the numbers."""
+"""What the paper says, statement by statement, and what the records say of each."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 
 from selfview.paper.datasets import KNOWN
-from selfview.paper.figures import crossing, panels
 from selfview.paper.metrics import METRICS
 from selfview.paper.plan import Choice
 from selfview.paper.printed import Printed
 from selfview.paper.records import Shelf
-from selfview.paper.results import Cell, Table
+from selfview.paper.results import Cell, Table, crossing, panels
 
 RECIPE, DEFAULT, RAW = "Ours (paper's recipe)", "Ours (our default)", "raw features"
 PLACED = (
@@ -24,144 +23,122 @@ PLACED = (
 )
 # Rows that stand in this order in the paper.
 ORDERED = (
-    ("table5", "Views", ("NP", "RP", "VAT")),
-    ("table5", "Views", ("NP", "RP+VAT")),
-    ("table6", "Batch norm", ("No-BN", "EN-CL BN")),
-    ("table6", "Batch norm", ("CL-BN", "EN-CL BN")),
-    ("table6", "Batch norm", ("CL-BN", "No-BN")),
+    ("table5", "views", ("NP", "RP", "VAT")),
+    ("table5", "views", ("NP", "RP+VAT")),
+    ("table6", "batch norm", ("No-BN", "EN-CL BN")),
+    ("table6", "batch norm", ("CL-BN", "EN-CL BN")),
+    ("table6", "batch norm", ("CL-BN", "No-BN")),
 )
 
 
 @dataclass(frozen=True)
-class Finding:
-    """A sentence, and whether it agrees with the paper; None where the paper says nothing.
+class Statement:
+    """Something that the paper says, and what the records say of it."""
 
-    `clear` is False where the difference it rests on is within the noise of the seeds; `count` is
-    how many statements the sentence joins.
-    """
+    piece: str
+    claim: str
+    found: str = "not run yet"
+    holds: bool | None = None  # None: not all of it is on record
+    clear: bool = True  # is it beyond the deviations over seeds?
 
-    agrees: bool | None
-    text: str
-    clear: bool = True
-    count: int = 1
+    def __str__(self) -> str:
+        unclear = self.holds is not None and not self.clear
+        return f"{self.claim}. Here: {self.found}." + " *Not a clear difference.*" * unclear
 
 
-def findings(tables: Mapping[str, Table], choice: Choice, shelf: Shelf) -> list[Finding]:
-    """All that can be said from what is on record."""
-    found: list[Finding] = []
+def statements(tables: Mapping[str, Table], choice: Choice, shelf: Shelf) -> list[Statement]:
+    """All statements of the paper that the tables and figures of a choice can check."""
+    found: list[Statement] = []
     for name, metric, title in PLACED:
         if name in tables:
-            found += _first_places(tables[name], metric, title)
-            found += _default_places(tables[name], metric, title)
+            found += _places(tables[name], metric, title)
     if "table2" in tables:
-        found += _reached(tables["table2"], choice)
-        found += _beside_raw(tables["table2"])
+        found += _reached(tables["table2"])
     for name, title, rows in ORDERED:
         if name in tables:
-            found += _order(tables[name], rows, title, choice)
+            found += _orders(tables[name], rows, title)
     return found + list(_temperature(choice, shelf))
 
 
-def _number(cell: Cell) -> str:
-    deviation = "" if cell.deviation is None else f" ± {cell.deviation:.1f}"
-    seeds = "" if cell.complete else f" ({cell.n} of {cell.expected} seeds)"
-    return f"{cell.mean:.1f}{deviation}{seeds}"
+def number(cell: Cell | Printed, decimals: int = 1) -> str:
+    """A mean with its deviation, and how many seeds it is of where some are missing."""
+    deviation = "" if cell.deviation is None else f" ± {cell.deviation:.{decimals}f}"
+    seeds = ""
+    if isinstance(cell, Cell) and not cell.complete:
+        seeds = f" ({cell.n} of {cell.expected} seeds)"
+    return f"{cell.mean:.{decimals}f}{deviation}{seeds}"
 
 
-def _first_places(table: Table, metric: str, title: str) -> list[Finding]:
-    """The place of ours among the paper's methods, here and there, in a sentence for each outcome.
-
-    It agrees if it is the same, or the next one without a clear difference.
-    """
-    said: dict[tuple[bool, bool], list[str]] = {}
+def _places(table: Table, metric: str, title: str) -> Iterator[Statement]:
+    """Is ours in the paper's place among the paper's methods, or next to it within the noise?"""
     for j, column in enumerate(table.columns):
-        cell = table.cell("Ours", column.dataset, column.metric)
-        rivals = sum(c.rank is not None for c in table.column(j))
-        if column.metric != metric or cell is None or cell.rank is None or rivals < 3:
+        ours = table.cell("Ours", column.dataset, column.metric)
+        if column.metric != metric or ours is None or ours.printed is None:
             continue
-        off = abs(cell.rank - (cell.printed_rank or 0))
-        key = (off == 0 or (off == 1 and not cell.disagrees), off == 0 or cell.disagrees)
-        where = f"{cell.rank} of {rivals} on {KNOWN[column.dataset].title}"
-        said.setdefault(key, []).append(f"{where} (in the paper {cell.printed_rank})")
-    text = f"{title}: the paper's recipe is number"
-    return [
-        Finding(agrees, f"{text} {', '.join(places)}.", clear, len(places))
-        for (agrees, clear), places in sorted(said.items())
-    ]
-
-
-def _default_places(table: Table, metric: str, title: str) -> list[Finding]:
-    """The place of our default in the place of the paper's recipe, where all methods are there."""
-    places = []
-    for j, column in enumerate(table.columns):
-        ours = table.cell(DEFAULT, column.dataset, metric)
-        if column.metric != metric or ours is None or ours.mean is None:
-            continue
-        rivals = [
-            cell.mean
+        theirs = {
+            row.title: cell
             for row, cell in zip(table.rows, table.column(j), strict=True)
-            if row.title not in (RECIPE, RAW) and cell.mean is not None
-        ]
+            if cell.printed is not None
+        }
         more = METRICS[metric].more_is_better
-        better = sum(m != ours.mean and (m > ours.mean) == more for m in rivals)
-        places.append(f"{better + 1} of {len(rivals)} on {KNOWN[column.dataset].title}")
-    text = (
-        f"{title}: our default is number {', '.join(places)} (the paper's other methods and UMAP)."
-    )
-    return [Finding(None, text)] if places else []
-
-
-def _reached(table: Table, choice: Choice) -> Iterator[Finding]:
-    """Does ours reach the paper's linear accuracy, less its deviation?"""
-    for column in table.columns:
-        recipe = table.cell(RECIPE, column.dataset, "linear")
-        if column.metric != "linear" or recipe is None or recipe.printed is None:
+        means = sorted((c.printed.mean for c in theirs.values() if c.printed), reverse=more)
+        place = means.index(ours.printed.mean) + 1
+        claim = f"{KNOWN[column.dataset].title}, {title}: ours is number {place} of {len(means)}"
+        missing = [row for row, cell in theirs.items() if cell.mean is None]
+        if ours.rank is None:
+            yield Statement(table.piece.name, claim)
             continue
-        printed, epochs = recipe.printed, choice.budget.epochs(column.dataset, "selfview")
-        for row in (RECIPE, DEFAULT):
-            cell = table.cell(row, column.dataset, "linear")
-            if cell is not None and cell.mean is not None:
-                reached = cell.mean >= printed.mean - (printed.deviation or 0.0)
-                yield Finding(
-                    reached if row == RECIPE else None,  # of our default the paper says nothing
-                    f"{row} on {KNOWN[column.dataset].title}: {_number(cell)} in the linear probe "
-                    f"after {epochs:,} epochs; the paper prints {printed.mean:.1f} ± "
-                    f"{printed.deviation:.1f} after 5,000.",
-                )
-
-
-def _beside_raw(table: Table) -> Iterator[Finding]:
-    """Raw features are no method of the paper: where they win, that is said."""
-    for column in table.columns:
-        raw, ours = (table.cell(row, column.dataset, "linear") for row in (RAW, DEFAULT))
-        if column.metric != "linear" or raw is None or ours is None:
-            continue
-        if raw.mean is not None and ours.mean is not None:
-            better = "beat" if raw.mean > ours.mean else "don't beat"
-            yield Finding(
-                None,
-                f"Raw features {better} our ten numbers in the linear probe on "
-                f"{KNOWN[column.dataset].title}: {_number(raw)} against {_number(ours)}.",
+        found = f"number {ours.rank} of {len(means) - len(missing)}"
+        if missing:
+            yield Statement(
+                table.piece.name, claim, f"{found} so far; not run yet: {', '.join(missing)}"
             )
+            continue
+        off = abs(ours.rank - place)
+        holds = off == 0 or (off == 1 and not ours.disagrees)
+        yield Statement(table.piece.name, claim, found, holds, off == 0 or ours.disagrees)
 
 
-def _order(table: Table, rows: tuple[str, ...], title: str, choice: Choice) -> Iterator[Finding]:
+def _reached(table: Table) -> Iterator[Statement]:
+    """Is our linear accuracy the paper's or above, within the deviations of both?"""
+    for column in table.columns:
+        ours = table.cell("Ours", column.dataset, "linear")
+        if column.metric != "linear" or ours is None or ours.printed is None:
+            continue
+        claim = f"{KNOWN[column.dataset].title}: a linear accuracy of {number(ours.printed)}"
+        if ours.mean is None:
+            yield Statement(table.piece.name, claim)
+            continue
+        gap = ours.mean - ours.printed.mean
+        apart = _apart(ours, ours.printed)
+        yield Statement(
+            table.piece.name,
+            claim,
+            f"{number(ours)}, {gap:+.1f} points",
+            gap >= 0 or not apart,
+            gap >= 0 or apart,
+        )
+
+
+def _orders(table: Table, rows: Sequence[str], title: str) -> Iterator[Statement]:
     """Do rows stand in the order of the paper, where the paper's differences are clear?"""
     for column in table.columns:
         cells = [table.cell(row, column.dataset, column.metric) for row in rows]
-        known = [c for c in cells if c is not None and c.mean is not None and c.printed is not None]
-        pairs = [(a, b) for a, b in pairwise(known) if _apart(a.printed, b.printed)]
-        if len(known) < len(rows) or not pairs:
+        theirs = [c.printed for c in cells if c is not None and c.printed is not None]
+        if len(theirs) < len(rows) or not any(_apart(a, b) for a, b in pairwise(theirs)):
             continue
-        numbers = ", ".join(f"{row} {_number(c)}" for row, c in zip(rows, known, strict=True))
-        theirs = ", ".join(f"{c.printed.mean:.1f}" for c in known if c.printed is not None)
-        epochs = choice.fits(table.piece, table.rows[0], column.dataset)[0][0].epochs
-        where = f"{KNOWN[column.dataset].title}, {epochs:,} epochs"
-        yield Finding(
-            all(_same_order(a, b) for a, b in pairs),
-            f"{title} on {where}: {numbers} (the paper: {theirs}).",
-            all(_apart(a, b) for a, b in pairs),
-        )
+        ours = [c for c in cells if c is not None and c.mean is not None]
+        words = [" ".join(part) for part in zip(rows, map(number, theirs), strict=True)]
+        claim = f"{KNOWN[column.dataset].title}, {title}: {', '.join(words)}"
+        if len(ours) < len(rows):
+            run = f"{len(ours)} of {len(rows)} rows are run yet" if ours else "not run yet"
+            yield Statement(table.piece.name, claim, run)
+            continue
+        pairs = [(a, b) for a, b in pairwise(ours) if _apart(a.printed, b.printed)]
+        found = ", ".join(f"{row} {number(c)}" for row, c in zip(rows, ours, strict=True))
+        holds = all(_same_order(a, b) for a, b in pairs)
+        clear = all(_apart(a, b) for a, b in pairs)
+        yield Statement(table.piece.name, claim, found, holds, clear)
 
 
 def _apart(a: Cell | Printed | None, b: Cell | Printed | None) -> bool:
@@ -178,18 +155,68 @@ def _same_order(a: Cell, b: Cell) -> bool:
     return (b.mean - a.mean) * (b.printed.mean - a.printed.mean) > 0
 
 
-def _temperature(choice: Choice, shelf: Shelf) -> Iterator[Finding]:
+def _temperature(choice: Choice, shelf: Shelf) -> Iterator[Statement]:
     """Figure 3: entropy rises with the temperature and passes that of the predictions near 1."""
     for dataset, _, arrays in panels("fig3", choice, shelf):
+        claim = (
+            f"{KNOWN[dataset].title}: the entropy of the targets rises with the temperature, and "
+            "passes that of the predictions near 1"
+        )
         if arrays is None:
+            yield Statement("fig3", claim)
             continue
         x, y = arrays["temperatures"], arrays["target_entropies"]
         where = crossing(x, y, float(arrays["prediction_entropy"]))
         monotone = bool(np.all(np.diff(y) > 0))
-        at = "nowhere" if where is None else f"at temperature {where:.2f}"
-        rises = "rises" if monotone else "doesn't always rise"
-        yield Finding(
-            monotone and where is not None and abs(where - 1) < 0.25,
-            f"Entropy of the targets on {KNOWN[dataset].title} {rises} with the temperature "
-            f"and passes that of the predictions {at} (the paper: about 1).",
+        at = "passes it nowhere" if where is None else f"passes it at {where:.2f}"
+        found = f"{'rises' if monotone else 'does not always rise'}, and {at}"
+        yield Statement(
+            "fig3", claim, found, monotone and where is not None and abs(where - 1) < 0.25
         )
+
+
+def beyond(tables: Mapping[str, Table]) -> list[str]:
+    """What the paper says nothing about: our default among its methods, and raw features."""
+    lines: list[str] = []
+    for name, metric, title in PLACED:
+        if name in tables:
+            lines += _default_places(tables[name], metric, title)
+    if "table2" in tables:
+        lines += _beside_raw(tables["table2"])
+    return lines
+
+
+def _default_places(table: Table, metric: str, title: str) -> Iterator[str]:
+    """The place of our default among all methods but the paper's recipe, of those on record."""
+    places = []
+    for j, column in enumerate(table.columns):
+        ours = table.cell(DEFAULT, column.dataset, metric)
+        if column.metric != metric or ours is None or ours.mean is None:
+            continue
+        rivals = [
+            cell.mean
+            for row, cell in zip(table.rows, table.column(j), strict=True)
+            if row.title not in (RECIPE, RAW) and cell.mean is not None
+        ]
+        more = METRICS[metric].more_is_better
+        better = sum(m != ours.mean and (m > ours.mean) == more for m in rivals)
+        places.append(f"{better + 1} of {len(rivals)} on {KNOWN[column.dataset].title}")
+    if places:
+        yield f"{title}: our default is number {', '.join(places)}, UMAP included."
+
+
+def _beside_raw(table: Table) -> Iterator[str]:
+    """Raw features are no method of the paper: where they win, that is said."""
+    for column in table.columns:
+        raw = table.cell(RAW, column.dataset, "linear")
+        if column.metric != "linear" or raw is None or raw.mean is None:
+            continue
+        cells = {row: table.cell(row, column.dataset, "linear") for row in (RECIPE, DEFAULT)}
+        known = {row: cell for row, cell in cells.items() if cell is not None and cell.mean}
+        beaten = [f"{row} {number(c)}" for row, c in known.items() if (c.mean or 0) < raw.mean]
+        kept = [f"{row} {number(c)}" for row, c in known.items() if (c.mean or 0) >= raw.mean]
+        about = f"{KNOWN[column.dataset].title}, linear: raw features {number(raw)}"
+        parts = (("beat", beaten), ("don't beat", kept))
+        said = [f"{verb} {' and '.join(rows)}" for verb, rows in parts if rows]
+        if said:
+            yield f"{about} {', '.join(said)}."

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from selfview.errors import SelfViewError
 from selfview.paper.grid import Fit
-from selfview.paper.methods import METHODS
+from selfview.paper.metrics import VERSIONS
 from selfview.saving.files import unwritable, write_bytes
 
 RECORDS, ARRAYS = "records.jsonl", "arrays"
@@ -54,9 +54,21 @@ class Record:
     provenance: Mapping[str, Any] = field(default_factory=dict)  # commit, versions, machine, when
 
     def value(self, measure: str, name: str) -> float | None:
-        """A number of a measure, or None where there is none."""
-        value = self.scores.get(measure, {}).get("values", {}).get(name)
+        """A number of a measure as it is taken now, or None where there is none."""
+        score = self.scores.get(measure, {})
+        value = score.get("values", {}).get(name) if _current(score, measure) else None
         return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+    def curve(self) -> list[tuple[int, float]]:
+        """Epochs and percents of the linear probe, where it was taken while training."""
+        values = self.scores.get("curve", {}).get("values", {})
+        epochs = sorted(int(epoch) for epoch in values if epoch.isdecimal())
+        found = [(epoch, self.value("curve", str(epoch))) for epoch in epochs]
+        return [(epoch, 100 * value) for epoch, value in found if value is not None]
+
+
+def _current(score: Mapping[str, Any], measure: str) -> bool:
+    return score.get("version") == VERSIONS[measure]
 
 
 @dataclass(frozen=True)
@@ -68,10 +80,8 @@ class Shelf:
     problems: tuple[str, ...] = ()
 
     def find(self, fit: Fit) -> Record | None:
-        """The record of a fit: of this version of its method, or of the newest before it."""
-        versions = range(METHODS[fit.method].version, 0, -1)
-        keys = (fit.key_of(version) for version in versions)
-        return next((self.records[key] for key in keys if key in self.records), None)
+        """The record of a fit, or None."""
+        return self.records.get(fit.key)
 
     def budget(self) -> str:
         """The budget that the records are of: "converged" if any is, else that of most."""

@@ -1,15 +1,16 @@
-"""From records to the cells of a table: mean and deviation, places, and what is missing."""
+"""From records to what tables and figures show: means, deviations, places, arrays."""
 
 import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from selfview.paper.grid import Column, Fit, Piece, Row
-from selfview.paper.metrics import METRICS, VERSIONS, Metric
+from selfview.paper.metrics import METRICS, Metric
 from selfview.paper.plan import Choice
 from selfview.paper.printed import PRINTED, Printed
-from selfview.paper.records import Record, Shelf
+from selfview.paper.records import Arrays, Record, Shelf, read_arrays
 
 MARKED = ("table2", "table3", "table4")  # tables whose best three cells the paper marks
 
@@ -24,7 +25,6 @@ class Cell:
     expected: int = 0
     variant: str = ""  # which of the row's variants is shown, if it has several
     errors: tuple[str, ...] = ()
-    outdated: bool = False  # of an earlier version of the method or the measure
     epsilon: float | None = None
     printed: Printed | None = None
     not_applicable: bool = False  # the paper has the cell, and says N/A in it
@@ -119,12 +119,6 @@ def _summary(fits: Sequence[Fit], metric: Metric, shelf: Shelf, variant: str) ->
     values = [
         value for r in records if (value := r.value(metric.measure, metric.value)) is not None
     ]
-    version = VERSIONS[metric.measure]
-    newest = {fit.key for fit in fits}
-    outdated = any(
-        r.key not in newest or r.scores.get(metric.measure, {}).get("version") != version
-        for r in records
-    )
     scaled = [value * metric.factor for value in values]
     return Cell(
         mean=statistics.fmean(scaled) if scaled else None,
@@ -133,7 +127,6 @@ def _summary(fits: Sequence[Fit], metric: Metric, shelf: Shelf, variant: str) ->
         expected=len(fits),
         variant=variant,
         errors=tuple(dict.fromkeys(filter(None, (_error(r, metric) for r in records)))),
-        outdated=bool(scaled) and outdated,
         epsilon=next((e for r in records if (e := _epsilon(r)) is not None), None),
     )
 
@@ -209,3 +202,31 @@ def _with_ratios(cells: Sequence[Cell]) -> list[Cell]:
         )
         for cell in cells
     ]
+
+
+def panels(name: str, choice: Choice, shelf: Shelf) -> list[tuple[str, str, Arrays | None]]:
+    """Dataset, title and arrays of every run that a figure draws; None where they are missing."""
+    piece = choice.piece(name)
+    found = []
+    for dataset in choice.datasets_of(piece):
+        for row in choice.rows(piece):
+            fit = choice.fits(piece, row, dataset)[0][0]
+            arrays, record = None, shelf.find(fit)
+            if record is not None and piece.drawn is not None:
+                path = shelf.array_path(record.key, piece.drawn)
+                arrays = read_arrays(path, piece.drawn)
+            found.append((dataset, row.title, arrays))
+    return found
+
+
+def crossing(x: Any, y: Any, level: float) -> float | None:
+    """Where a rising curve first passes a level, by linear interpolation.
+
+    >>> crossing([0.0, 1.0, 2.0], [0.0, 1.0, 4.0], 2.5)
+    1.5
+    """
+    for i in range(1, len(x)):
+        if y[i - 1] <= level <= y[i] and y[i] > y[i - 1]:
+            share = (level - y[i - 1]) / (y[i] - y[i - 1])
+            return float(x[i - 1] + share * (x[i] - x[i - 1]))
+    return None

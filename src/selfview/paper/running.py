@@ -10,6 +10,7 @@ from typing import Any
 from selfview.data import Dataset
 from selfview.errors import SelfViewError
 from selfview.paper import measuring, training
+from selfview.paper.datasets import describe, load_sample
 from selfview.paper.plan import Job, missing
 from selfview.paper.provenance import provenance
 from selfview.paper.records import (
@@ -22,7 +23,6 @@ from selfview.paper.records import (
     plain,
     read_shelf,
 )
-from selfview.paper.samples import describe, load_sample
 
 Say = Callable[[str], None]
 

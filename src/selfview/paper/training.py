@@ -3,6 +3,7 @@
 | file in WORK/KEY | what |
 |---|---|
 | embedding.npy | the embedding of all rows |
+| epochs/ | of methods that learn: the embedding after the last ten epochs, and after every 25th |
 | logits.npy | of our method: logits of 2,048 rows, for figures 2 and 3 |
 | fit.json | parameters, history, health, seconds, provenance; written last |
 | checkpoint/ | while training |
@@ -14,7 +15,7 @@ import json
 import shutil
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,17 @@ from selfview.data import Dataset
 from selfview.errors import CheckpointError, FileFormatError
 from selfview.estimator.devices import resolve_device, resolve_precision
 from selfview.estimator.recipes import RECIPES
+from selfview.paper.datasets import describe
 from selfview.paper.grid import COMPONENTS, Fit
 from selfview.paper.methods import METHODS, n_parameters
 from selfview.paper.provenance import provenance
 from selfview.paper.records import plain
-from selfview.paper.samples import describe
 from selfview.saving.files import unwritable, write_bytes
 
 EMBEDDING, LOGITS, ABOUT, CHECKPOINT = "embedding.npy", "logits.npy", "fit.json", "checkpoint"
+EPOCHS = "epochs"
+LAST = 10  # epochs whose embeddings are kept: the paper takes the best k-means of them
+EVERY = 25  # and of so many epochs, for the curve of the linear probe; a fourth of short fits
 # What fit.json holds.
 KEPT = {"data", "parameters", "resolved", "history", "health", "seconds", "notes", "provenance"}
 HISTORY_ROWS = 24
@@ -72,6 +76,8 @@ def trained(folder: Path, fit: Fit) -> dict[str, Any] | None:
             return None
         if fit.method == "selfview":
             np.load(folder / LOGITS, mmap_mode="r")
+        if set(kept_epochs(fit.epochs)) - set(embeddings(folder)):
+            return None
     except (OSError, ValueError, KeyError, TypeError, EOFError):
         return None
     return about if about.keys() >= KEPT else None
@@ -123,16 +129,45 @@ def _attempt(folder: Path, fit: Fit, sample: Dataset, verbose: int) -> tuple[Any
     method = METHODS[fit.method]
     settings = {"n_components": COMPONENTS, "random_state": fit.seed, **dict(fit.settings)}
     if method.learned:
-        settings |= {"epochs": fit.epochs, "verbose": verbose, "checkpoint": folder / CHECKPOINT}
+        keep = _keeper(folder, kept_epochs(fit.epochs))
+        settings |= {"epochs": fit.epochs, "verbose": verbose, "on_epoch": keep}
+        settings["checkpoint"] = folder / CHECKPOINT
     model = method.make(**settings)
     start = time.monotonic()
     Z = model.fit_transform(sample.X)
     return model, Z, time.monotonic() - start
 
 
+def kept_epochs(epochs: int | None) -> list[int]:
+    """The epochs of a fit whose embeddings are kept.
+
+    >>> kept_epochs(52)
+    [13, 26, 39, 43, 44, 45, 46, 47, 48, 49, 50, 51, 52]
+    """
+    epochs = epochs or 0
+    every = EVERY if epochs >= 4 * EVERY else max(1, epochs // 4)
+    return sorted({*range(every, epochs, every), *range(max(1, epochs - LAST + 1), epochs + 1)})
+
+
+def _keeper(folder: Path, epochs: list[int]) -> Callable[[Any], None]:
+    """What a fit calls after every epoch; a fit that goes on calls it for those that are left."""
+
+    def keep(end: Any) -> None:
+        if end.epoch in epochs:
+            _save(folder / EPOCHS / f"{end.epoch:06d}.npy", end.embedding())
+
+    return keep
+
+
+def embeddings(folder: Path) -> dict[int, Path]:
+    """The embeddings that were kept, by epoch."""
+    paths = sorted((folder / EPOCHS).glob("*.npy"))
+    return {int(path.stem): path for path in paths if path.stem.isdecimal()}
+
+
 def _parameters(model: Any) -> dict[str, Any]:
     given = model.get_params() if hasattr(model, "get_params") else vars(model)
-    hidden = ("checkpoint", "verbose")
+    hidden = ("checkpoint", "on_epoch", "verbose")
     return {name: value for name, value in sorted(given.items()) if name not in hidden}
 
 

@@ -48,7 +48,7 @@ def read_model(path: Path, name: str) -> tuple[dict[str, Tensor], Meta]:
 
 
 def plain_parameters(model: Any) -> dict[str, Any]:
-    """The constructor's parameters as JSON can hold them."""
+    """The constructor's parameters as JSON can hold them; a callback is left out, as None."""
     return {name: _plain(value) for name, value in model.get_params(deep=False).items()}
 
 
@@ -61,6 +61,8 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, np.random.RandomState):
         return None  # its draw is kept as the seed
+    if callable(value):
+        return None
     return value
 
 

@@ -60,6 +60,11 @@ class EpochProgress:
     sums: Mapping[str, float] = field(default_factory=dict)  # of the epoch's metrics so far
     counts: Mapping[str, float] = field(default_factory=dict)  # steps that gave each of them
 
+    def row(self, epoch: int) -> dict[str, float]:
+        """Number of the epoch, counted from 1, and of its steps; means of its metrics."""
+        means = {name: total / self.counts[name] for name, total in self.sums.items()}
+        return {"epoch": epoch + 1, "steps": self.steps, **means}
+
 
 def n_batches(n: int, batch_size: int) -> int:
     """Batches an epoch: as few as keep each within `batch_size`, but none of a single row."""
@@ -119,7 +124,7 @@ def train(
     device: torch.device,
     precision: str = "float32",
     start: EpochProgress = EpochProgress(),  # noqa: B008 (it is frozen)
-    after_step: Callable[[EpochProgress], None] = lambda _: None,
+    after_step: Callable[[EpochProgress], bool | None] = lambda _: None,
     group: Group = ALONE,
     blocks: tuple[int, int] | None = None,
 ) -> Iterator[dict[str, float]]:
@@ -142,7 +147,7 @@ def train(
         What is done already of the first epoch.
     after_step : callable
         Called between two steps of an epoch with the part that is done; after an epoch's last step
-        its row of metrics is yielded instead.
+        its row of metrics is yielded instead. Training ends if it returns True.
     group : Group
         The processes that train together, each on its share of every batch.
     blocks : (int, int), optional
@@ -182,11 +187,11 @@ def train(
                 for name, value in means.items():
                     sums[name] = sums.get(name, 0.0) + value
                     counts[name] = counts.get(name, 0) + 1
-            if i + 1 < len(order):
-                after_step(EpochProgress(i + 1, dict(sums), dict(counts)))
+            part = EpochProgress(i + 1, dict(sums), dict(counts))
+            if i + 1 < len(order) and after_step(part):
+                return
         start = EpochProgress()
-        means = {name: total / counts[name] for name, total in sums.items()}
-        yield {"epoch": epoch + 1, "steps": len(order), **means}
+        yield EpochProgress(len(order), sums, counts).row(epoch)
 
 
 def _descend(

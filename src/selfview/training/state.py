@@ -72,6 +72,7 @@ class TrainingState:
         self.optimisers = optimisers or [Adam(phase.parameters) for phase in phases]
         self.history: History = list(history)
         self.part = EpochProgress()  # of the next epoch
+        self.stopped: str | None = None  # by what, if before the last epoch
         self._count_from(self.history[-1]["seconds"] if self.history else 0.0)
 
     def _count_from(self, seconds: float) -> None:
@@ -92,6 +93,11 @@ class TrainingState:
         before = self.history[-1] if self.history else {}
         self.history.append(before | row | {"seconds": self.seconds})
         self.part = EpochProgress()
+
+    def end_part(self) -> None:
+        """Count the part of an epoch in which training stopped, if there is one, as an epoch."""
+        if self.part.steps:
+            self.end_epoch(self.part.row(len(self.history)))
 
     def check(self) -> None:
         """Raise if a weight, a statistic or a moment is no longer a number."""
