@@ -147,8 +147,8 @@ def _as_type(array: Array, dtype: Any) -> Array:
 def read_mtx(source: str | os.PathLike[str]) -> csr_matrix:
     """A Matrix Market file, coordinate or array, as CSR of float32.
 
-    scipy's own reader crashes the process on some damaged headers (a segmentation fault in 1.17),
-    so the format is read here; numpy parses the numbers.
+    scipy's own reader crashes the process on some damaged files (scipy 1.17: a NUL byte in a number
+    is a segmentation fault), so the format is read here; numpy parses the numbers.
     """
     path = regular_file(source)
     with reading(path, "a Matrix Market file"), path.open(encoding="utf-8") as stream:

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from io import BufferedRandom
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data import guard
 from selfview.data.cache import cached, fingerprint
 from selfview.data.dataset import Array, Dataset, Options
 from selfview.data.guard import report_bad_rows
 from selfview.data.imzml import OpenImzML
-from selfview.data.npy import read_npy, write_header
+from selfview.data.npy import blocks_of, read_npy, write_rows
 from selfview.data.preparation import Preparation
 from selfview.errors import FileFormatError, InputError
 
@@ -147,20 +144,35 @@ def _write(
 ) -> None:
     """Sum each spectrum's intensities in its bins, then divide each bin by its maximum.
 
-    The maxima are those of these spectra unless given. Rows are written as they come and divided
-    in a second pass over the file.
+    The maxima are those of these spectra unless given.
     """
-    with (folder / "X.npy").open("w+b") as stream:
-        # Written over at the end, when the number of rows is known.
-        start = write_header(stream, np.float32, (0, bins.count))
-        kept, bad, found = _sum_rows(stream, spectra, bins)
-        divisor = found if maxima is None else maxima
-        _divide(stream, start, len(kept), np.where(divisor > 0, divisor, 1).astype(np.float32))
-        stream.seek(0)
-        if write_header(stream, np.float32, (len(kept), bins.count)) != start:
-            raise OSError("the header grew")
+    kept: list[int] = []
+    bad: list[str] = []
+    found = np.zeros(bins.count, dtype=np.float32)
+
+    def rows() -> Iterator[Array]:
+        axis: NDArray[np.float64] | None = None
+        for index, spectrum in enumerate(spectra):
+            if isinstance(spectrum, FileFormatError):
+                bad.append(str(spectrum))
+                continue
+            mz, intensity = spectrum
+            if mz is not axis:  # continuous files have one axis for all spectra
+                axis, bin_of = mz, bins.place(mz)
+                inside = bin_of >= 0
+            row = np.bincount(bin_of[inside], intensity[inside], minlength=bins.count)
+            row = row.astype(np.float32)
+            np.maximum(found, row, out=found)
+            kept.append(index)
+            yield row[None]
+
+    write_rows(folder / "X.npy", (bins.count,), np.float32, rows())
+    divisor = found if maxima is None else maxima
+    X = np.load(folder / "X.npy", mmap_mode="r+")
+    for start, block in blocks_of(X):
+        X[start : start + len(block)] = block / np.where(divisor > 0, divisor, 1)
     np.save(folder / "maxima.npy", divisor, allow_pickle=False)
-    np.save(folder / "kept.npy", kept, allow_pickle=False)
+    np.save(folder / "kept.npy", np.array(kept, dtype=np.int64), allow_pickle=False)
     (folder / "bad.json").write_text(json.dumps(bad), encoding="utf-8")
 
 
@@ -171,36 +183,3 @@ def _load(folder: Path) -> Binned:
     if X.shape != (kept.size, maxima.size) or not numbers or not isinstance(bad, list):
         raise ValueError("its parts don't belong together")
     return Binned(X, maxima, kept, [str(reason) for reason in bad])
-
-
-def _sum_rows(
-    stream: BufferedRandom, spectra: OpenImzML, bins: Bins
-) -> tuple[NDArray[np.intp], list[str], NDArray[np.float32]]:
-    kept = array("q")
-    bad: list[str] = []
-    maxima = np.zeros(bins.count, dtype=np.float32)
-    axis: NDArray[np.float64] | None = None
-    for index, spectrum in enumerate(spectra):
-        if isinstance(spectrum, FileFormatError):
-            bad.append(str(spectrum))
-            continue
-        mz, intensity = spectrum
-        if mz is not axis:  # continuous files have one axis for all spectra
-            axis, bin_of = mz, bins.place(mz)
-            inside = bin_of >= 0
-        row = np.bincount(bin_of[inside], intensity[inside], minlength=bins.count).astype(
-            np.float32
-        )
-        np.maximum(maxima, row, out=maxima)
-        stream.write(row.tobytes())
-        kept.append(index)
-    return np.array(kept, dtype=np.intp), bad, maxima
-
-
-def _divide(stream: BufferedRandom, start: int, n: int, divisor: NDArray[np.float32]) -> None:
-    rows = max(1, guard.BLOCK // divisor.nbytes)
-    for first in range(0, n, rows):
-        stream.seek(start + first * divisor.nbytes)
-        block = np.frombuffer(stream.read(min(rows, n - first) * divisor.nbytes), np.float32)
-        stream.seek(start + first * divisor.nbytes)
-        stream.write((block.reshape(-1, divisor.size) / divisor).tobytes())
