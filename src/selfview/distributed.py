@@ -72,8 +72,7 @@ class DistributedShard(BatchShard):
         self.weight = (stop - start) / n
 
     def sum(self, x: Tensor) -> Tensor:
-        total: Tensor = _Sum.apply(x)  # type: ignore[no-untyped-call]
-        return total
+        return summed(x)
 
     def mean(self, x: Tensor, dim: int | None = None) -> Tensor:
         return self.sum(super().mean(x, dim) * self.weight)
@@ -100,6 +99,12 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:  # noqa: ARG004
         return all_reduce(gradients[0].clone(memory_format=torch.contiguous_format))
+
+
+def summed(x: Tensor) -> Tensor:
+    """The sum of `x` over all processes; gradients pass through."""
+    total: Tensor = _Sum.apply(x)  # type: ignore[no-untyped-call]
+    return total
 
 
 def all_reduce(x: Tensor, op: Any = dist.ReduceOp.SUM) -> Tensor:
