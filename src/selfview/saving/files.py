@@ -59,25 +59,7 @@ def write_bytes(path: Path, data: bytes) -> None:
 def whole(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which appears at `path` once all is written and on the disk.
 
-    If that fails, what was at `path` before is still there.
-
-    Parameters
-    ----------
-    path : Path
-
-    Raises
-    ------
-    CheckpointError
-        If it can't be written, saying what to do.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as name:
-    ...     with whole(Path(name) / "a.txt") as file:
-    ...         _ = file.write(b"all of it")
-    ...     (Path(name) / "a.txt").read_bytes()
-    b'all of it'
+    If that fails, what was at `path` before is still there, and a CheckpointError says what to do.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,22 +103,8 @@ def locked(folder: Path) -> Iterator[None]:
     """A folder that is ours alone: made if need be, cleared of what a killed owner left half done.
 
     The system drops the lock with the process that holds it, however that ends, so there is
-    nothing to clean up by hand. Threads of one process exclude each other too.
-
-    Parameters
-    ----------
-    folder : Path
-
-    Raises
-    ------
-    CheckpointError
-        If another has it, saying who, or if it can't be written to.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as name, locked(Path(name) / "run"):
-    ...     pass
+    nothing to clean up by hand. Threads of one process exclude each other too. If another has the
+    folder, a CheckpointError says who.
     """
     made = not folder.exists()
     lock = _acquired(folder)
