@@ -68,7 +68,6 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _map(
         self, function: Callable[[Tensor], Tensor], rows: Rows, width: int
     ) -> NDArray[np.float32]:
-        rows.check()
         device = next(self.network_.parameters()).device
         shape = encoders.input_shape(rows.shape, self.encoder)
         plan = FitPlan(shape, Summary(), self.epochs_, self.seed_, device)
@@ -76,7 +75,9 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         with torch.inference_mode():
             for start in range(0, rows.n, TRANSFORM_ROWS):
                 part = slice(start, min(start + TRANSFORM_ROWS, rows.n))
-                x = plan.batch(rows, part)
+                x = rows.take(part)
+                rows.check_chunk(start, x)
+                x = plan.formed(x)
                 if isinstance(self.encoder, str):  # one's own may cost more for more rows
                     x = _filled_up(x)
                 out[part] = function(x)[: part.stop - start].float().cpu().numpy()
