@@ -1,4 +1,4 @@
-"""The named datasets on the real files, against the figures of the paper and of scikit-learn."""
+"""The named datasets on the real files, against the numbers of the paper and of scikit-learn."""
 
 import gzip
 import warnings
@@ -125,7 +125,7 @@ def fashion_probe(fashion: Dataset, train: NDArray[np.intp], tol: float = 1e-3) 
 
 
 @pytest.mark.slow
-def test_fashion_mnist_gives_the_figures_of_the_paper(real: Path) -> None:
+def test_fashion_mnist_gives_the_numbers_of_the_paper(real: Path) -> None:
     from sklearn.decomposition import PCA
 
     fashion = load_dataset("fashion-mnist")

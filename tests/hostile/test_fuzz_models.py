@@ -135,7 +135,7 @@ def test_a_mutated_preparation_prepares_or_gives_our_error(kind, tmp_path):
         survives(lambda: load_preparation(tmp_path).read(file, skip_bad=True))
 
 
-def test_a_checkpoint_with_a_figure_of_400_digits_is_refused(tmp_path):
+def test_a_checkpoint_with_a_number_of_400_digits_is_refused(tmp_path):
     def fit():
         model = SelfView(encoder=encoder(), n_prototypes=4, epochs=2, random_state=0, verbose=0)
         model.set_params(checkpoint=tmp_path).fit(ROWS)

@@ -19,7 +19,7 @@ LARGEST_SIDE = 8  # an image is halved until it is no larger, at least twice
 
 
 class Convolutional(NamedTuple):
-    """What tells the encoders for images apart."""
+    """What the encoders for images differ in."""
 
     filters: int  # of the first convolution; every further one has twice as many
     hidden: tuple[int, ...] = ()  # sizes of the layers between convolutions and embedding
