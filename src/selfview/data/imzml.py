@@ -91,7 +91,8 @@ class OpenImzML:
                 raise FileFormatError(f"{where}: holds m/z values that aren't finite")
             self._last = (start, count, mz)  # continuous files share one axis
         mz = self._last[2]
-        intensity = self._array(where, *self._intensity[:, index].tolist(), self._types[1])
+        start, count = self._intensity[:, index].tolist()
+        intensity = self._array(where, start, count, self._types[1])
         if intensity.size != mz.size:
             raise FileFormatError(f"{where}: {mz.size} m/z values but {intensity.size} intensities")
         if not np.isfinite(intensity).all():

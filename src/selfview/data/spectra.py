@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +14,7 @@ from selfview.data.cache import cached, fingerprint
 from selfview.data.dataset import Array, Dataset, Options
 from selfview.data.guard import report_bad_rows
 from selfview.data.imzml import OpenImzML
-from selfview.data.npy import blocks_of, read_npy, write_rows
+from selfview.data.npy import blocks_of, write_rows
 from selfview.data.preparation import Preparation
 from selfview.errors import FileFormatError, InputError
 
@@ -116,35 +115,24 @@ def _dataset(path: Path, bins: Bins, options: Options, fitted: Any | None) -> Da
     with OpenImzML(path) as image:
         given = b"" if maxima is None else maxima.tobytes()
         key = fingerprint([image.path, image.ibd], bins.facts, given)
-        binned = cached("binned", key, lambda f: _write(f, image, bins, maxima), _load)
-    if binned.kept.max(initial=-1) >= len(image.coordinates):
-        raise FileFormatError(f"the binned rows of {path} in the cache are not its own: {key}")
-    messages = report_bad_rows(path, binned.bad, len(image.coordinates), options.skip_bad)
+        binned = cached("binned", key, lambda f: _write(f, image, bins, maxima), lambda e: e)
+    bad, arrays = binned.facts, binned.arrays
+    messages = report_bad_rows(path, bad, len(image.coordinates), options.skip_bad)
     low, high = options.mz_range
-    how = fitted or ImzMLPreparation((float(low), float(high)), bins.count, binned.maxima)
+    how = fitted or ImzMLPreparation((float(low), float(high)), bins.count, arrays["maxima"])
     return Dataset(
-        name=path.name, X=binned.X, coordinates=image.coordinates[binned.kept],
-        source=f"path {path}", preparation=how, skipped=tuple(binned.bad),
+        name=path.name, X=arrays["X"], coordinates=image.coordinates[arrays["kept"]],
+        source=f"path {path}", preparation=how, skipped=tuple(bad),
         messages=image.messages + messages,
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Binned:
-    """Rows divided by the maxima, which spectra they are, and what went wrong with the others."""
-
-    X: Array
-    maxima: NDArray[np.float32]
-    kept: NDArray[np.intp]
-    bad: list[str]
-
-
 def _write(
     folder: Path, spectra: OpenImzML, bins: Bins, maxima: NDArray[np.float32] | None
-) -> None:
+) -> list[str]:
     """Sum each spectrum's intensities in its bins, then divide each bin by its maximum.
 
-    The maxima are those of these spectra unless given.
+    The maxima are those of these spectra unless given. Returns why spectra were left out.
     """
     kept: list[int] = []
     bad: list[str] = []
@@ -173,13 +161,4 @@ def _write(
         X[start : start + len(block)] = block / np.where(divisor > 0, divisor, 1)
     np.save(folder / "maxima.npy", divisor, allow_pickle=False)
     np.save(folder / "kept.npy", np.array(kept, dtype=np.int64), allow_pickle=False)
-    (folder / "bad.json").write_text(json.dumps(bad), encoding="utf-8")
-
-
-def _load(folder: Path) -> Binned:
-    bad = json.loads((folder / "bad.json").read_text(encoding="utf-8"))
-    kept, maxima, X = (read_npy(folder / f"{name}.npy") for name in ("kept", "maxima", "X"))
-    numbers = kept.dtype.kind == "i" and kept.ndim == 1 and (kept.size == 0 or kept.min() >= 0)
-    if X.shape != (kept.size, maxima.size) or not numbers or not isinstance(bad, list):
-        raise ValueError("its parts don't belong together")
-    return Binned(X, maxima, kept, [str(reason) for reason in bad])
+    return bad

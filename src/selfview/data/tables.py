@@ -5,14 +5,13 @@ The rows of a large table are written to the cache once and mapped.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from selfview.data.cache import cache_folder, cached, fingerprint
 from selfview.data.dataset import Array, Dataset, Options
 from selfview.data.guard import report_bad_rows
 from selfview.data.labels import read_labels
-from selfview.data.npy import read_npy, write_rows
+from selfview.data.npy import write_rows
 from selfview.data.preparation import Preparation
 from selfview.data.table_files import DelimitedFile, ParquetFile, TableFile, TableRows
 from selfview.errors import FileFormatError, InputError
@@ -169,7 +168,7 @@ def read_rows(table: TableFile, columns: Sequence[str], aside: Sequence[str]) ->
             none = np.empty((0, len(columns)), np.float32)
             return _joined(np.concatenate([none, *(chunk.X for chunk in few)]), few, aside)
 
-    def write(folder: Path) -> None:
+    def write(folder: Path) -> dict[str, Any]:
         rest: list[TableRows] = []
 
         def blocks() -> Iterator[Array]:
@@ -179,21 +178,11 @@ def read_rows(table: TableFile, columns: Sequence[str], aside: Sequence[str]) ->
 
         write_rows(folder / "X.npy", (len(columns),), np.float32, blocks())
         found = _joined(np.empty(0), rest, aside)
-        facts = {"aside": found.aside, "bad": found.bad}
-        (folder / "rest.json").write_text(json.dumps(facts), encoding="utf-8")
+        return {"aside": found.aside, "bad": found.bad}
 
-    return cached("tables", key, write, _load)
+    return cached("tables", key, write, lambda entry: TableRows(entry.arrays["X"], **entry.facts))
 
 
 def _joined(X: Array, chunks: Sequence[TableRows], aside: Sequence[str]) -> TableRows:
     texts = {c: [v for chunk in chunks for v in chunk.aside[c]] for c in aside}
     return TableRows(X, texts, [reason for chunk in chunks for reason in chunk.bad])
-
-
-def _load(folder: Path) -> TableRows:
-    facts = json.loads((folder / "rest.json").read_text(encoding="utf-8"))
-    X = read_npy(folder / "X.npy")
-    aside = {str(c): [str(v) for v in values] for c, values in facts["aside"].items()}
-    if any(len(values) != len(X) for values in aside.values()):
-        raise ValueError("its parts don't belong together")
-    return TableRows(X, aside, [str(reason) for reason in facts["bad"]])
