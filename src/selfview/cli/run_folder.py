@@ -152,7 +152,7 @@ def check_file_to_write(path: Path) -> None:
         raise InputError(f"{path} is a file of the run in {path.parent}: name another file")
 
 
-def load_run(folder: Path) -> tuple[SelfView, Preparation | GivenRows]:
+def load_run(folder: Path) -> tuple[SelfView, Preparation]:
     """The model of a run folder, and what reads rows for it.
 
     That is the preparation of the fit's rows, or for a model that was saved from Python

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from selfview.data.folders import existing, files_under
 from selfview.data.guard import reading, regular_file, report_bad_rows
 from selfview.data.labels import as_numbers, read_labels
 from selfview.data.named import DATASETS, load_dataset
-from selfview.data.preparation import Preparation, row_options
+from selfview.data.preparation import ArrayPreparation, Preparation
 from selfview.data.spectra import fit_imzml
 from selfview.data.tables import (
     TABLES,
@@ -52,7 +52,7 @@ _FOLDER_KINDS = {".wav": audio.SUFFIXES, ".png": images.SUFFIXES, ".txt": texts.
 def read(
     source: str | os.PathLike[str],
     *,
-    preparation: Preparation | GivenRows | None = None,
+    preparation: Preparation | None = None,
     array: str | None = None,
     label: str | int | None = None,
     id: str | int | None = None,
@@ -179,52 +179,31 @@ def _kind_of_folder(path: Path) -> str:
     return next(kind for kind, count in counts.items() if count == most)
 
 
-@dataclass(frozen=True)
-class GivenRows:
-    """Reads rows for a model that was saved from Python: numbers as they are, shape checked.
+@dataclass(frozen=True, eq=False)
+class GivenRows(ArrayPreparation):
+    """Rows for a model that was saved from Python: numbers as they are, of arrays or tables.
 
     ``columns`` are the names that the data frame of the fit had, if it was one.
     """
 
-    shape: tuple[int, ...]
     columns: tuple[str, ...] = ()
 
-    def read(self, source: str | os.PathLike[str], **options: Any) -> Dataset:
-        """The rows of an array file or a table.
+    images: ClassVar[bool] = False
 
-        Parameters
-        ----------
-        source : path
-        **options
-            Those of `Preparation.read`.
-        """
-        chosen = row_options(options)
-        path = existing(source)
-        suffix = path.suffix.lower()
-        if suffix in arrays.SUFFIXES:
-            dataset = arrays.read_array_file(path, chosen, images=False)
-        elif suffix in TABLES and self.columns:
-            dataset = TablePreparation(self.columns, header=True).read_files(path, chosen)
-        elif suffix in TABLES:
-            dataset = fit_table(path, chosen)
-        else:
+    def read_files(self, path: Path, options: Options) -> Dataset:
+        if path.suffix.lower() not in TABLES:
             raise InputError(
                 f"{path}: this model was saved from Python, which doesn't keep how rows are made "
                 f"from files: give the rows themselves, as {', '.join((*arrays.SUFFIXES, *TABLES))}"
             )
-        self.check(dataset)
+        if self.columns:
+            return TablePreparation(self.columns, header=True).read_files(path, options)
+        dataset = fit_table(path, options)
+        self.check_shape(path, dataset)
         return dataset
 
     def check(self, dataset: Dataset) -> None:
-        """Raise InputError unless rows have the shape of the fit's."""
-        found = tuple(dataset.X.shape[1:])
-        if found != self.shape:
-            path = dataset.source.startswith("path ")
-            where = dataset.source.removeprefix("path ") if path else dataset.name
-            raise InputError(
-                f"{where} has rows of shape {found}, this model needs {self.shape}. It was saved "
-                "from Python, so rows are taken as they are: give them as they were given to fit"
-            )
+        self.check_shape(dataset.name, dataset)
 
 
 def side_values(path: Path, column: str | None = None) -> Array:
