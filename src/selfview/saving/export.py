@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from selfview.errors import InputError, MissingDependencyError, SelfViewError
 from selfview.networks import encoders
 from selfview.networks.convolution import Convolution, Flatten
-from selfview.saving.files import write_bytes
+from selfview.saving.files import write_bytes, write_object
 
 
 class Preparation(Protocol):
@@ -130,8 +130,7 @@ def export(
         "largest_difference": difference,
     }
     write_bytes(path, content)
-    text = json.dumps(description, indent=2) + "\n"
-    write_bytes(path.with_name(path.name + ".json"), text.encode())
+    write_object(path.with_name(path.name + ".json"), description)
     if preparation is not None:
         preparation.save(path.parent)
     return description

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -40,6 +40,12 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise FileFormatError(f"{path} is damaged: it holds no object")
     return content
+
+
+def write_object(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file that people can read; what JSON can't hold is written as its text."""
+    text = json.dumps(content, indent=2, default=str, ensure_ascii=False)
+    write_bytes(path, (text + "\n").encode())
 
 
 def unwritable(path: Path, error: OSError) -> CheckpointError:
