@@ -130,7 +130,7 @@ def test_options_win_over_the_config_and_changed_rows_are_told(call, table, tmp_
         ('{"format": 1, "data": "digits", "options": 3}', "options is no object"),
         ('{"format": 1, "data": "digits", "options": {"rows": 1}}', "no option 'rows'"),
         ('{"format": 1, "data": "digits", "parameters": {"eps": 1}}', "no parameter 'eps'"),
-        ('{"format": 1, "data": "digits", "parameters": {"encoder": "own"}}', "own encoder"),
+        ('{"format": 1, "data": "digits", "parameters": {"encoder": "own"}}', "custom encoder"),
         ('{"format": 1, "data": "digits", "parameters": {"epochs": []}}', "epochs must be"),
     ],
 )

@@ -17,7 +17,7 @@ from selfview.networks.forward import autocast_weights, without_weight_grad
 
 
 class Centred(nn.Module):
-    """An own encoder that looks at the batch as a whole."""
+    """A custom encoder that looks at the batch as a whole."""
 
     def __init__(self):
         super().__init__()

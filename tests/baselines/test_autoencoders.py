@@ -195,7 +195,7 @@ def mmd(Z):
 
 def test_aggregated_posterior_moves_towards_the_prior(rng):
     X = (rng.uniform(-1, 1, size=(100, 2)) @ rng.normal(size=(2, 12))).astype(np.float32)
-    # An own encoder: ours begins, and with batch norm stays, at the prior's mean and variance.
+    # A custom encoder: ours begins, and with batch norm stays, at the prior's mean and variance.
     with torch.random.fork_rng():
         torch.manual_seed(0)
         own = encoders.mlp_encoder(12, 2, batch_norm=False)

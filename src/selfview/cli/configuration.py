@@ -144,4 +144,4 @@ def _check_names(path: Path, options: dict[str, Any], parameters: dict[str, Any]
         if isinstance(value, list):  # JSON has no pairs
             options[name] = tuple(value)
     if parameters.get("encoder") == OWN_ENCODER:
-        raise InputError(f"{path} is of a run with an own encoder: repeat it from Python")
+        raise InputError(f"{path} is of a run with a custom encoder: repeat it from Python")

@@ -107,7 +107,7 @@ def make_plan(
 def auto_epochs(
     encoder: str | nn.Module, shape: tuple[int, ...], n: int, steps_an_epoch: int
 ) -> int:
-    """As many epochs as take minutes: fewer if a step costs more; of an own encoder, unknown."""
+    """As many epochs as take minutes: fewer if a step costs more; of a custom encoder, unknown."""
     fewest, most = AUTO_STEPS
     steps = float(most)
     if not isinstance(encoder, nn.Module):

@@ -78,7 +78,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
                 x = rows.take(part)
                 rows.check_chunk(start, x)
                 x = plan.formed(x)
-                if isinstance(self.encoder, str):  # one's own may cost more for more rows
+                if isinstance(self.encoder, str):  # a custom one may cost more for more rows
                     x = _filled_up(x)
                 out[part] = function(x)[: part.stop - start].float().cpu().numpy()
         return out
@@ -136,7 +136,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         ----------
         path : str or Path
         encoder : nn.Module, optional
-            Needed if the model was fitted with an own encoder: its architecture, whose weights
+            Needed if the model was fitted with a custom encoder: its architecture, whose weights
             are then read from the folder.
         """
         file = Path(path) / model_file.FILE
@@ -145,7 +145,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         own = isinstance(parameters, dict) and parameters.get("encoder") == model_file.OWN_ENCODER
         if own and encoder is None:
             raise InputError(
-                f"the model in {path} was fitted with an own encoder: pass one of the same "
+                f"the model in {path} was fitted with a custom encoder: pass one of the same "
                 f"architecture, {cls.__name__}.load({str(path)!r}, encoder=...)"
             )
         try:

@@ -1,7 +1,7 @@
-"""Rows: one face for everything that can be fitted, so that a batch costs what a batch costs.
+"""`Rows`: one interface to everything that can be fitted.
 
-`Rows` hand out float32 tensors for the row numbers asked for. Nothing is ever copied or made dense
-whole. How what users pass becomes rows is in conversion.py.
+It gives float32 tensors for the row numbers asked for. The data are never copied or made dense
+whole. conversion.py makes `Rows` of what users pass.
 """
 
 from abc import ABC, abstractmethod

@@ -198,7 +198,7 @@ def _verify(model: Encoding, rows: NDArray[np.float32], again: Embed | None) -> 
     if not worst <= TOLERANCE:
         raise ExportError(
             f"the exported encoder differs from transform by {worst:.2g}: it can't be traced "
-            "(does an own encoder branch on its input, or draw random numbers?)"
+            "(does a custom encoder branch on its input, or draw random numbers?)"
         )
     return worst
 

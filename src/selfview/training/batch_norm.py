@@ -12,7 +12,7 @@ from selfview.distributed import Group, summed
 
 @contextmanager
 def synchronised(network: nn.Module, group: Group) -> Iterator[None]:
-    """A place where the batch norms of `network` normalise over the batch of all processes.
+    """Within it, the batch norms of `network` normalise over the batch of all processes.
 
     Each is replaced by a twin with the same parameters and buffers, and comes back afterwards.
     """
