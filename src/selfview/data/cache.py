@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from selfview.data.dataset import Array
-from selfview.data.guard import logger
+from selfview.data.guard import logger, reading
 from selfview.data.npy import blocks_of, read_npy, write_rows
 from selfview.errors import InputError, SelfViewError
 
@@ -127,7 +127,8 @@ def _opened(folder: Path) -> Entry:
 
 def _array(file: Path) -> Array:
     """An array of the cache; texts (row names) are read too."""
-    array = np.load(file, mmap_mode="r", allow_pickle=False)
+    with reading(file, "a file of the cache"):
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
     return read_npy(file) if array.dtype.kind in "biuf" and array.size else np.array(array)
 
 
