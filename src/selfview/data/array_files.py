@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
 
 from selfview.data import guard
-from selfview.data.cache import cached_array, fingerprint, map_blocks
+from selfview.data.cache import cache_key, cached_array, map_blocks
 from selfview.data.dataset import Array, Rows
 from selfview.data.guard import MAX_DEFLATE, check_allocation, check_name, reading, regular_file
 from selfview.data.npy import blocks_of, native, npy_header
@@ -58,7 +58,7 @@ def npz_array(path: Path, name: str, *, text: bool = False, mapped: bool = False
                 with archive.open(info) as packed, target.open("wb") as out:
                     shutil.copyfileobj(packed, out, guard.BLOCK)  # compares the checksum
 
-            return cached_array(fingerprint([path], name), info.file_size, unpack)
+            return cached_array(cache_key([path], name), info.file_size, unpack)
         check_allocation(where, nbytes)
         with archive.open(info) as stream:
             return native(np.lib.format.read_array(stream, allow_pickle=False))

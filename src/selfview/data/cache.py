@@ -50,7 +50,7 @@ def cache_folder() -> Path:
     return base / "selfview"
 
 
-def fingerprint(files: Iterable[Path], *facts: object) -> str:
+def cache_key(files: Iterable[Path], *facts: object) -> str:
     """A key that changes when a file is replaced or a fact differs.
 
     Files are compared by name, size and time, not by content.
@@ -170,5 +170,5 @@ def map_blocks(rows: Any, what: str, dtype: Any, change: Callable[[int, Array], 
             changed = (change(start, block) for start, block in blocks_of(rows))
             write_rows(path, tuple(rows.shape[1:]), kind, changed)
 
-    key = fingerprint([Path(str(rows.filename))], what, kind.str, rows.shape)
+    key = cache_key([Path(str(rows.filename))], what, kind.str, rows.shape)
     return cached_array(key, rows.size * kind.itemsize, write)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from selfview.data.audio import AudioPreparation
-from selfview.data.cache import CacheError, Entry, cached, fingerprint
+from selfview.data.cache import CacheError, Entry, cache_key, cached
 from selfview.data.dataset import Dataset
 from selfview.data.guard import logger, reading, regular_file
 from selfview.data.images import ImagePreparation
@@ -85,7 +85,7 @@ def remembered(
         return _store(folder, made[0])
 
     try:
-        return cached("prepared", f"{name}-v{version}-{fingerprint(files)}", write, _load)
+        return cached("prepared", f"{name}-v{version}-{cache_key(files)}", write, _load)
     except CacheError as error:
         logger.info("could not keep %s in the cache: %s", name, error)
         return made[0] if made else make()

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data.cache import cached, fingerprint
+from selfview.data.cache import cache_key, cached
 from selfview.data.dataset import Array, Dataset, Options
 from selfview.data.guard import report_bad_rows
 from selfview.data.imzml import OpenImzML
@@ -114,7 +114,7 @@ def _dataset(path: Path, bins: Bins, options: Options, fitted: Any | None) -> Da
     maxima = None if fitted is None else fitted.maxima
     with OpenImzML(path) as image:
         given = b"" if maxima is None else maxima.tobytes()
-        key = fingerprint([image.path, image.ibd], bins.facts, given)
+        key = cache_key([image.path, image.ibd], bins.facts, given)
         binned = cached("binned", key, lambda f: _write(f, image, bins, maxima), lambda e: e)
     bad, arrays = binned.facts, binned.arrays
     messages = report_bad_rows(path, bad, len(image.coordinates), options.skip_bad)

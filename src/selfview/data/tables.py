@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from selfview.data import guard
-from selfview.data.cache import cache_folder, cached, fingerprint
+from selfview.data.cache import cache_folder, cache_key, cached
 from selfview.data.dataset import Array, Dataset, Options
 from selfview.data.guard import report_bad_rows
 from selfview.data.labels import read_labels
@@ -154,7 +154,7 @@ def some(columns: Sequence[str]) -> str:
 
 def read_rows(table: TableFile, columns: Sequence[str], aside: Sequence[str]) -> TableRows:
     """All rows of these columns, and the texts of the columns aside."""
-    key = fingerprint([table.path], RULES, tuple(columns), tuple(aside), table.header)
+    key = cache_key([table.path], RULES, tuple(columns), tuple(aside), table.header)
     chunks = iter(table.chunks(columns, aside))
     few: list[TableRows] = []
     if not (cache_folder() / "tables" / key).is_dir():
