@@ -6,7 +6,7 @@ The rows of a large table are written to the cache once and mapped.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import chain
@@ -18,14 +18,20 @@ import numpy as np
 from selfview.data import guard
 from selfview.data.cache import cache_folder, cache_key, cached
 from selfview.data.dataset import Array, Dataset, Options
+from selfview.data.delimited import DelimitedFile
 from selfview.data.guard import report_bad_rows
 from selfview.data.labels import read_labels
 from selfview.data.npy import write_rows
+from selfview.data.parquet import ParquetFile
 from selfview.data.preparation import Preparation
-from selfview.data.table_files import DelimitedFile, ParquetFile, TableFile, TableRows
+from selfview.data.table_files import TableFile, TableRows
 from selfview.errors import FileFormatError, InputError
 
-TABLES = (".csv", ".tsv", ".parquet")
+TABLES: dict[str, Callable[[Path, bool | None, Sequence[str]], TableFile]] = {
+    ".csv": DelimitedFile,
+    ".tsv": DelimitedFile,
+    ".parquet": ParquetFile,
+}
 RULES = 3  # raise it when the same file gives other rows: cached rows then no longer count
 
 
@@ -54,8 +60,7 @@ class TablePreparation(Preparation):
     def read_files(self, path: Path, options: Options) -> Dataset:
         if path.suffix.lower() not in TABLES:
             raise InputError(f"{path}: this model was fitted on a table, give {self.suffixes}")
-        header = None if path.suffix.lower() == ".parquet" else self.header
-        table = open_table(path, header, ())
+        table = open_table(path, self.header, ())
         _check_named(table, options)
         label, row_id = options.label or self.label, options.id or self.id
         missing = [c for c in self.columns if c not in table.columns]
@@ -125,8 +130,7 @@ def _check_words(path: Path, bad: Sequence[str], total: int) -> None:
 
 def open_table(path: Path, header: bool | None, hints: Sequence[str]) -> TableFile:
     """The table; with `header` None, a first line that holds one of the `hints` is a header."""
-    parquet = path.suffix.lower() == ".parquet"
-    table: TableFile = ParquetFile(path) if parquet else DelimitedFile(path, header, hints)
+    table = TABLES[path.suffix.lower()](path, header, hints)
     doubles = sorted({c for c in table.columns if table.columns.count(c) > 1})
     if doubles:
         raise FileFormatError(f"{path} has more than one column called {', '.join(doubles[:5])}")
