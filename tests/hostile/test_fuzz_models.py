@@ -16,7 +16,7 @@ from selfview.baselines import LLE, NMF, PCA, Isomap
 from selfview.data import Dataset, load_preparation, read
 from selfview.data.audio import AudioPreparation
 from selfview.data.cache import cache_folder
-from selfview.data.prepared import remembered
+from selfview.data.prepared import cached_dataset
 from selfview.data.spectra import ImzMLPreparation, PeakPreparation
 from selfview.data.tables import TablePreparation
 from selfview.errors import FileFormatError
@@ -177,7 +177,7 @@ def test_a_mutated_cache_is_made_again(tmp_path):
 
     def load():
         data = Dataset("a", matrix, y=np.arange(5), ids=np.array(list("abcde")))
-        return remembered("toy", 1, [source], lambda: data)
+        return cached_dataset("toy", 1, [source], lambda: data)
 
     load()
     (folder,) = (cache_folder() / "prepared").iterdir()

@@ -12,7 +12,7 @@ import numpy as np
 from selfview.data import downloads, makers
 from selfview.data.dataset import Dataset, Rows
 from selfview.data.downloads import RemoteFile, fetch
-from selfview.data.prepared import remembered
+from selfview.data.prepared import cached_dataset
 from selfview.errors import InputError, SelfViewError
 
 Maker = Callable[[tuple[Path, ...]], Dataset]
@@ -141,7 +141,7 @@ def load_dataset(name: str) -> Dataset:
         return replace(make(paths), source=source)
 
     cached = entry.version > 0
-    dataset = remembered(name, entry.version, paths, prepare) if cached else prepare()
+    dataset = cached_dataset(name, entry.version, paths, prepare) if cached else prepare()
     epsilon = entry.epsilon if dataset.epsilon is None else dataset.epsilon
     return replace(
         dataset, name=name, epsilon=epsilon, citation=entry.citation, licence=entry.licence

@@ -74,7 +74,7 @@ def load_preparation(folder: str | os.PathLike[str]) -> Preparation:
         return KINDS[content["kind"]].restore(content["fields"], arrays)
 
 
-def remembered(
+def cached_dataset(
     name: str, version: int, files: Iterable[Path], make: Callable[[], Dataset]
 ) -> Dataset:
     """The dataset from the cache; made now and kept there, if it can be, the first time."""

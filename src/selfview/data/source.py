@@ -22,8 +22,8 @@ from selfview.data.spectra import fit_imzml
 from selfview.data.tables import (
     TABLES,
     TablePreparation,
+    existing_column,
     fit_table,
-    named,
     open_table,
     read_rows,
 )
@@ -258,7 +258,7 @@ def _of_table(path: Path, column: str | None) -> Array:
     table = open_table(path, None, () if column is None else (column,))
     own = [c for c in table.columns if c not in table.index]
     if column is not None:
-        own = [named(table, column, "label")]
+        own = [existing_column(table, column, "label")]
     found = read_rows(table, (), own)
     report_bad_rows(path, found.bad, found.total, skip_bad=False)
     if len(own) == 1:

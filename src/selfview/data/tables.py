@@ -67,7 +67,7 @@ class TablePreparation(Preparation):
         known = (*self.columns, label, row_id, *table.index)
         unknown = [c for c in table.columns if c not in known]
         wrong = [
-            f"{what} {some(columns)}"
+            f"{what} {first_columns(columns)}"
             for what, columns in (("lacks", missing), ("has the unknown", unknown))
             if columns
         ]
@@ -97,7 +97,7 @@ def fit_table(path: Path, options: Options) -> Dataset:
 def _check_named(table: TableFile, options: Options) -> None:
     for option, column in (("label", options.label), ("id", options.id)):
         if column is not None:
-            named(table, column, option)
+            existing_column(table, column, option)
 
 
 def _rows(
@@ -137,19 +137,18 @@ def open_table(path: Path, header: bool | None, hints: Sequence[str]) -> TableFi
     return table
 
 
-def named(table: TableFile, column: str, option: str) -> str:
+def existing_column(table: TableFile, column: str, option: str) -> str:
     """The column, if the table has it; else an error that says which it has."""
     if column in table.columns:
         return column
     lower = {c.lower(): c for c in table.columns}
     near = get_close_matches(column.lower(), lower, 1)
     meant = f"; did you mean {lower[near[0]]!r}?" if near else ""
-    raise InputError(
-        f"{table.path} has no column {column!r} for {option}, but {some(table.columns)}{meant}"
-    )
+    known = first_columns(table.columns)
+    raise InputError(f"{table.path} has no column {column!r} for {option}, but {known}{meant}")
 
 
-def some(columns: Sequence[str]) -> str:
+def first_columns(columns: Sequence[str]) -> str:
     """The names of the first few columns."""
     more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
     shown = (c if len(c) <= 40 else c[:40] + "..." for c in columns[:8])

@@ -57,12 +57,12 @@ def unwritable(path: Path, error: OSError) -> CheckpointError:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Put `data` at `path` so that a reader, or a crash, sees all of it or nothing."""
-    with whole(path) as file:
+    with atomic_write(path) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
-def whole(path: Path) -> Iterator[BinaryIO]:
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which appears at `path` once all is written and on the disk.
 
     If that fails, what was at `path` before is still there, and a CheckpointError says what to do.
