@@ -181,8 +181,12 @@ class Group:
         return result
 
     def agreed(self, number: int) -> int:
-        """The first process's number, in all of them."""
-        return self.from_main(lambda: number)
+        """The first process's number, in all of them; cheap enough for every step."""
+        if self.size == 1:
+            return number
+        message = torch.tensor([number], device=_device())
+        dist.broadcast(message, 0)
+        return int(message)
 
     def restarted(self) -> bool:
         """Has `torchrun` started these processes again, after one of them failed?
