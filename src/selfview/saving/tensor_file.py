@@ -33,10 +33,7 @@ def write_state(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, An
 def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and `meta` of a file that `write_state` made.
 
-    Raises
-    ------
-    FileFormatError
-        If the file is missing, cut short, damaged, of a newer format, or not of this kind.
+    FileFormatError if it is missing, cut short, damaged, of a newer format, or not of this kind.
     """
     if path.exists() and not path.is_file():  # a pipe would block, a device may never end
         raise FileFormatError(f"{path} is not an ordinary file")

@@ -25,17 +25,9 @@ def seed_of(state: State) -> int:
 
 
 class TrainingState:
-    """A network, its phases and optimisers, and the epochs and steps that are done.
+    """A network, its phases and optimisers (one each), and the epochs and steps that are done.
 
-    Parameters
-    ----------
-    network : nn.Module
-    phases : sequence of Phase
-    seed : int
-    optimisers : list of Adam, optional
-        One a phase; new ones if there are none yet.
-    history : list of dict
-        A row for each epoch that is done.
+    `history` has a row for each epoch that is done.
     """
 
     def __init__(
