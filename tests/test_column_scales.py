@@ -1,4 +1,4 @@
-"""Columns of unlike units: tables as they come, without a scaler in front."""
+"""Columns of different scale: tables as they come, without a scaler in front."""
 
 import numpy as np
 import pytest
