@@ -138,8 +138,8 @@ def _labelled(
 ) -> "tuple[Dataset, Any]":
     """The dataset, and labels from it or from their own file."""
     from selfview.data import read
+    from selfview.data.label_files import labels_of_file
     from selfview.data.labels import as_measurements
-    from selfview.data.source import labels_of_file
     from selfview.errors import InputError
 
     own_file = labels is not None and Path(labels).is_file()
