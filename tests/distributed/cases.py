@@ -228,7 +228,7 @@ def uninterrupted():
     return fitted(SelfView(verbose=0, **SHORT), rows(40))
 
 
-def shared_embedding():
+def table():
     """An embedding to which each process contributes a range of the rows, as `selfview embed`."""
     model = smooth_model(1)
     with warnings.catch_warnings():

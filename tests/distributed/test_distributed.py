@@ -23,7 +23,7 @@ CASES = (
         "own_chance",
         "refusals",
         "uninterrupted",
-        "shared_embedding",
+        "table",
     ),
 )
 
@@ -135,7 +135,7 @@ def test_shares_of_a_batch_are_disjoint_and_all_of_it():
 
 
 def test_every_process_gets_the_rows_that_the_others_embedded(results):
-    for found in results["shared_embedding"]:
+    for found in results["table"]:
         np.testing.assert_allclose(found["shared"], found["Z"], rtol=1e-5, atol=1e-6)
 
 
