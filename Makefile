@@ -72,7 +72,7 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN) -m mkdocs build --strict --quiet
 
 # Speed and memory; quality.py, which takes hours, is run by itself.
-BENCHMARKS := step sinkhorn transform scaling data evaluation baselines traffic soak per_row memory
+BENCHMARKS := step sinkhorn transform scaling data evaluation baselines traffic soak per_row memory passes
 bench: $(VENV)/.dev
 	@for b in $(BENCHMARKS); do echo "== $$b"; $(BIN) benchmarks/$$b.py || exit 1; done
 

@@ -164,12 +164,12 @@ def fit(name: str, method: str, seed: int, started: float) -> dict[str, Any]:
         cold = time.time() - started - (loaded - loading)
     else:
         make(few, seed)
-    begun = time.perf_counter()
+    start = time.perf_counter()
     Z, transform = make(X, seed)
-    seconds = time.perf_counter() - begun
-    begun = time.perf_counter()
+    seconds = time.perf_counter() - start
+    start = time.perf_counter()
     transform(X[:NEW_ROWS])
-    new_rows = time.perf_counter() - begun
+    new_rows = time.perf_counter() - start
     return {
         "set": name, "method": method, "seed": seed, "rows": len(y), "seconds": seconds,
         "cold": cold, "new_rows": new_rows, **scores(Z, y),

@@ -131,12 +131,12 @@ class Meter:
         """Multiply small matrices; the first time, which fills the cache, is not counted."""
         start = time.process_time()
         self.matrix @ self.matrix
-        begun = time.process_time()
+        warm = time.process_time()
         for _ in range(10):
             self.matrix @ self.matrix
         end = time.process_time()
         self.spent += end - start
-        self.worked += end - begun
+        self.worked += end - warm
         self.times += 1
 
     def now(self) -> float:

@@ -51,20 +51,20 @@ def step_of(model: Embedder, X: np.ndarray) -> tuple[Callable[[], object], torch
     """A step of the model's own training, as `fit` does it, on one batch."""
     rows = as_rows(X)
     plan = model._complete(rows, model._plan(rows))
-    course = model._start(plan)
-    course.network.train()
+    training = model._start(plan)
+    training.network.train()
     generator = torch.Generator().manual_seed(0)
     order = np.random.default_rng(0).permutation(len(X))
 
     def call() -> None:
-        step = Step(plan.batch(rows, order), plan.epochs / 2, generator, order)
-        for phase, optimiser in zip(course.phases, course.optimisers, strict=True):
+        step = Step(plan.batch(plan.projected or rows, order), plan.epochs / 2, generator, order)
+        for phase, optimiser in zip(training.phases, training.optimisers, strict=True):
             with autocast(plan.device, plan.precision):
                 loss, _ = phase.loss(step)
             gradients = ALONE.gradients(loss, phase.parameters, step.shard)
             _descend(phase, optimiser, gradients, step.epoch)
 
-    return call, course.network
+    return call, training.network
 
 
 def measure(name: str, precision: str, rounds: int) -> dict[str, object]:

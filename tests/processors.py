@@ -34,7 +34,7 @@ LEVELS = {  # by PyTorch's names for them
     "AVX512": {},
 }
 NUMERIC = (  # files that a processor's arithmetic may change
-    "test_axes.py",
+    "test_whitening.py",
     "test_convolution.py",
     "test_estimator_checks.py",
     "test_losses.py",
@@ -42,7 +42,7 @@ NUMERIC = (  # files that a processor's arithmetic may change
     "test_neighbours.py",
     "test_projection.py",
     "test_targets.py",
-    "test_units.py",
+    "test_column_scales.py",
     "test_views.py",
     "baselines/test_classical.py",
     "evaluation/test_measures.py",

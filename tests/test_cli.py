@@ -36,7 +36,7 @@ def test_the_version_is_told():
 
 def test_the_demo_writes_model_metrics_and_picture(tmp_path):
     done = selfview("demo", "--epochs", 1, "--out", tmp_path / "demo")
-    for words in ("raw features", "PCA", "selfview", "linear", "k-means ACC", "NMI", "ARI"):
+    for words in ("Raw features", "PCA", "selfview", "Linear", "k-means ACC", "NMI", "ARI"):
         assert words in done.stdout
     assert "epoch 1/1" in done.stderr
     names = {path.name for path in (tmp_path / "demo").iterdir()}
@@ -46,7 +46,7 @@ def test_the_demo_writes_model_metrics_and_picture(tmp_path):
     }
     scores = json.loads((tmp_path / "demo" / "metrics.json").read_text())["scores"]
     assert all(
-        0.9 < scores[row]["linear_accuracy"] <= 1 for row in ("raw features (64)", "PCA (10)")
+        0.9 < scores[row]["linear_accuracy"] <= 1 for row in ("Raw features (64)", "PCA (10)")
     )
     assert (tmp_path / "demo" / "embedding.png").read_bytes().startswith(b"\x89PNG")
 

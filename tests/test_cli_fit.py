@@ -130,7 +130,7 @@ def test_options_win_over_the_config_and_changed_rows_are_told(call, table, tmp_
         ('{"format": 1, "data": "digits", "options": 3}', "options is no object"),
         ('{"format": 1, "data": "digits", "options": {"rows": 1}}', "no option 'rows'"),
         ('{"format": 1, "data": "digits", "parameters": {"eps": 1}}', "no parameter 'eps'"),
-        ('{"format": 1, "data": "digits", "parameters": {"encoder": "own"}}', "own encoder"),
+        ('{"format": 1, "data": "digits", "parameters": {"encoder": "own"}}', "custom encoder"),
         ('{"format": 1, "data": "digits", "parameters": {"epochs": []}}', "epochs must be"),
     ],
 )
@@ -243,7 +243,7 @@ def test_an_interrupted_run_says_how_to_go_on_and_ends_with_the_same_bits(
         assert same_weights(tmp_path / "run", tmp_path / "whole")
 
 
-def test_tensorboard_gets_the_figures_of_the_history(call, table, tmp_path):
+def test_tensorboard_gets_the_metrics_of_the_history(call, table, tmp_path):
     accumulators = pytest.importorskip(
         "tensorboard.backend.event_processing.event_accumulator",
         reason="tensorboard is not installed",

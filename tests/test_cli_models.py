@@ -10,7 +10,7 @@ import pytest
 
 from selfview import SelfView
 from selfview.cli.compare import show
-from selfview.cli.demo import _table
+from selfview.report.scores import tabulate_scores
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
 
@@ -152,11 +152,11 @@ def test_embed_writes_the_ids_of_jsonl_rows(call):
     assert found == ["id", *map(str, range(21))]
 
 
-def test_scores_of_the_demo_that_print_alike_are_bold_alike(capsys, monkeypatch):
+def test_scores_that_print_alike_are_bold_alike_on_a_terminal(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     names = ("linear_accuracy", "kmeans_acc", "kmeans_nmi", "kmeans_ari")
     scores = {"raw": 0.9251, "PCA": 0.9249, "selfview": 0.9244}
-    show(_table({name: dict.fromkeys(names, value) for name, value in scores.items()}))
+    show(tabulate_scores({name: dict.fromkeys(names, value) for name, value in scores.items()}))
     out = capsys.readouterr().out
     assert len(re.findall(r"\x1b\[1m *92\.5", out)) == 8
     assert not re.search(r"\x1b\[1m *92\.4", out)

@@ -1,4 +1,4 @@
-"""Own encoders of which some weights are frozen: those parts don't move, statistics included."""
+"""Custom encoders of which some weights are frozen: those parts don't move, statistics included."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Sizes and shapes of the networks, against the paper's figures."""
+"""Sizes and shapes of the networks, against the paper's numbers."""
 
 import pytest
 import torch

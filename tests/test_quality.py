@@ -11,7 +11,7 @@ from selfview import SelfView, evaluate, load_dataset
 EPOCHS = 20  # 160 steps: seconds on two cores
 
 
-def test_digits_are_told_apart_better_than_by_pca():
+def test_digits_are_classified_better_than_with_pca():
     X, y = load_digits(return_X_y=True)
     model = SelfView(n_components=10, epochs=EPOCHS, random_state=0, verbose=0).fit(X)
     ours, pca = (
@@ -43,7 +43,7 @@ def test_the_papers_recipe_on_spoken_digits_is_near_the_papers_row_after_150_epo
     assert score["linear_accuracy"] >= 0.84
 
 
-def test_digits_in_another_unit_are_told_apart_as_well():
+def test_digits_in_another_unit_are_classified_as_well():
     X, y = load_digits(return_X_y=True)
     scores = [
         evaluate(
@@ -58,7 +58,7 @@ def test_digits_in_another_unit_are_told_apart_as_well():
 
 
 @pytest.mark.parametrize("unit", [1.0, 1000.0])
-def test_tumours_are_told_apart_in_any_unit(unit):
+def test_tumours_are_classified_in_any_unit(unit):
     # Thirty columns from 0.003 to 600: nobody scales them.
     X, y = load_breast_cancer(return_X_y=True)
     Z = SelfView(epochs=30, random_state=0, verbose=0).fit_transform(unit * X)
@@ -90,7 +90,7 @@ def portraits(people=20, each=20, side=16):
     return np.stack(X).astype(np.float32), np.repeat(np.arange(people), each)
 
 
-def test_portraits_are_told_apart_and_their_clusters_are_people():
+def test_portraits_are_classified_and_their_clusters_are_people():
     X, y = portraits()
     Z = SelfView(epochs=60, random_state=0, verbose=0).fit_transform(X)
     ours, pca = (

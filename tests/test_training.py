@@ -116,7 +116,7 @@ def test_the_learning_rate_follows_its_schedule():
     assert seen == [0.0, 0.5, 1.0, 1.5]
 
 
-def test_training_goes_on_from_within_an_epoch_with_the_same_bits_and_figures():
+def test_training_goes_on_from_within_an_epoch_with_the_same_bits_and_metrics():
     whole_model, run = regression()
     rows = list(run(range(3)))
     model, run = regression()
@@ -172,7 +172,7 @@ def test_convolutions_learn_as_with_an_optimiser_that_minds_the_layout(channels)
         return ours(step.batch).square().sum(), {}
 
     phase = Phase("loss", list(ours.parameters()), loss, lambda _: 1e-2)
-    figures = train(
+    epochs = train(
         [phase],
         [Adam(phase.parameters)],
         lambda index: x[index],
@@ -182,7 +182,7 @@ def test_convolutions_learn_as_with_an_optimiser_that_minds_the_layout(channels)
         seed=0,
         device=torch.device("cpu"),
     )
-    found = [row["loss"] for row in figures]
+    found = [row["loss"] for row in epochs]
     plain = torch.optim.Adam(theirs.parameters(), lr=1e-2, foreach=False, fused=False)
     expected = []
     for _ in range(4):

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
-from hashlib import sha256
 from typing import Any, TypeVar
 
 import torch
@@ -73,8 +72,7 @@ class DistributedShard(BatchShard):
         self.weight = (stop - start) / n
 
     def sum(self, x: Tensor) -> Tensor:
-        total: Tensor = _Sum.apply(x)  # type: ignore[no-untyped-call]
-        return total
+        return summed(x)
 
     def mean(self, x: Tensor, dim: int | None = None) -> Tensor:
         return self.sum(super().mean(x, dim) * self.weight)
@@ -101,6 +99,12 @@ class _Sum(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:  # noqa: ARG004
         return all_reduce(gradients[0].clone(memory_format=torch.contiguous_format))
+
+
+def summed(x: Tensor) -> Tensor:
+    """The sum of `x` over all processes; gradients pass through."""
+    total: Tensor = _Sum.apply(x)  # type: ignore[no-untyped-call]
+    return total
 
 
 def all_reduce(x: Tensor, op: Any = dist.ReduceOp.SUM) -> Tensor:
@@ -142,11 +146,6 @@ class Group:
             return WHOLE_BATCH
         return DistributedShard(self.rank * n // self.size, (self.rank + 1) * n // self.size, n)
 
-    def barrier(self) -> None:
-        """Wait until all processes are here."""
-        if self.size > 1:
-            all_reduce(torch.zeros(1, device=_device()))
-
     def expect_enough(self, smallest_batch: int) -> None:
         """Raise if a batch has not a row for every process."""
         if smallest_batch < self.size:
@@ -155,39 +154,34 @@ class Group:
                 "start fewer, or raise batch_size"
             )
 
+    def gathered(self, value: T) -> list[T]:
+        """The values of all processes, in the order of their ranks."""
+        values: list[Any] = [value] * self.size
+        if self.size > 1:
+            dist.all_gather_object(values, value)
+        return values
+
     def expect_same(self, what: str) -> None:
         """Raise unless all processes come with the same text."""
-        if self.size == 1:
-            return
-        digest = int.from_bytes(sha256(what.encode()).digest()[:7], "little")
-        extremes = torch.tensor([digest, -digest], device=_device())
-        all_reduce(extremes, dist.ReduceOp.MAX)
-        if extremes[0] != -extremes[1]:
+        if len(set(self.gathered(what))) > 1:
             raise InputError(
                 "the processes were given different data or parameters: pass all rows, and the "
                 "same arguments, to each; every process takes its own share of them"
             )
 
-    def from_main(self, make: Callable[[], bytes | None]) -> bytes | None:
+    def from_main(self, make: Callable[[], T]) -> T:
         """What `make` returns in the first process, in all of them; it is called only there."""
-        if self.size == 1:
-            return make()
-        data: bytes | None = None
+        made: list[Any] = [None]
         with self.all_or_none():
             if self.is_main:
-                data = make()
-        size = torch.tensor([-1 if data is None else len(data)], device=_device())
-        dist.broadcast(size, 0)
-        if size < 0:
-            return None
-        content = torch.frombuffer(bytearray(data or bytes(int(size))), dtype=torch.uint8)
-        if len(content):
-            content = content.to(_device())
-            dist.broadcast(content, 0)
-        return content.cpu().numpy().tobytes()
+                made = [make()]
+        if self.size > 1:
+            dist.broadcast_object_list(made, 0)
+        result: T = made[0]
+        return result
 
     def agreed(self, number: int) -> int:
-        """The first process's number, in all of them."""
+        """The first process's number, in all of them; cheap enough for every step."""
         if self.size == 1:
             return number
         message = torch.tensor([number], device=_device())
@@ -199,10 +193,7 @@ class Group:
 
         It counts by hosts, of which only the one that has failed may know.
         """
-        if self.size == 1:
-            return _restarts() > 0
-        count = torch.tensor([_restarts()], device=_device())
-        return int(all_reduce(count, dist.ReduceOp.MAX)) > 0
+        return max(self.gathered(_restarts())) > 0
 
     def main_first(self, read: Callable[[], T]) -> T:
         """What `read` returns: called in the first process of each host, then in the others.

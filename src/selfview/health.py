@@ -61,7 +61,9 @@ def _entropies(p: Floats) -> Any:
     return -(p * np.log(np.maximum(p, TINY))).sum(axis=-1)
 
 
-def structure(X: Floats, *, cosine: bool = False, seed: int = 0) -> float:
+def structure(
+    X: Floats, components: tuple[Floats, Floats], *, cosine: bool = False, seed: int = 0
+) -> float:
     """How far the nearest rows stand out, relative to noise that PCA describes as well.
 
     Rows stand out by the mean of log(distance of two rows / distance of a row's tenth neighbour).
@@ -73,6 +75,8 @@ def structure(X: Floats, *, cosine: bool = False, seed: int = 0) -> float:
     ----------
     X : ndarray (n, n_features)
         Different rows.
+    components : pair of ndarray
+        Their `principal_components`.
     cosine : bool
         Rows are of length 1, and so surrogates are made.
     seed : int
@@ -82,33 +86,28 @@ def structure(X: Floats, *, cosine: bool = False, seed: int = 0) -> float:
     --------
     >>> random = np.random.default_rng(0)
     >>> noise = random.normal(size=(300, 5))
-    >>> clusters = noise + 9 * random.integers(0, 2, size=(300, 5))
-    >>> structure(noise) < 1.05 < structure(clusters)
-    True
+    >>> clusters = noise + 9 * random.integers(0, 2, size=(300, 1))
+    >>> [bool(structure(X, principal_components(X)) < 1.05) for X in (noise, clusters)]
+    [True, False]
     """
-    X = np.asarray(X, np.float64)
-    return _structure(X, *_components(X), cosine, seed)
-
-
-def _structure(X: Floats, scores: Floats, axes: Floats, cosine: bool, seed: int) -> float:
     random = np.random.default_rng(seed)
     kept = max(1, len(X) // ROWS_PER_COMPONENT)
-    scores, axes = scores[:, :kept], axes[:kept]
+    scores, axes = components[0][:, :kept], components[1][:kept]
     rest = X - scores @ axes
 
     def stands_out(rows: Floats) -> float:
         return _log_contrast(unit_rows(rows) if cosine else rows)
 
-    columns, components = [], []
+    columns, gaussians = [], []
     for _ in range(SURROGATES):
         columns.append(stands_out(random.permuted(X, axis=0)))
         gaussian = random.normal(size=scores.shape) * scores.std(axis=0)
-        components.append(stands_out(gaussian @ axes + random.permuted(rest, axis=0)))
-    noise = max(float(np.mean(columns)), float(np.mean(components)), TINY)
+        gaussians.append(stands_out(gaussian @ axes + random.permuted(rest, axis=0)))
+    noise = max(float(np.mean(columns)), float(np.mean(gaussians)), TINY)
     return float(stands_out(X) / noise)
 
 
-def _components(X: Floats) -> tuple[Floats, Floats]:
+def principal_components(X: Floats) -> tuple[Floats, Floats]:
     """Scores (n, rank) and axes (rank, n_features) of the principal components, largest first."""
     centred = X - X.mean(axis=0)
     values, left = np.linalg.eigh(centred @ centred.T)  # there are at most `SAMPLE_ROWS` rows
@@ -188,11 +187,11 @@ def neighbour_metrics(
     points = unit_rows(points) if cosine else points
     count = _count(len(points))
     near = np.argpartition(_squared_distances(points), count - 1, axis=1)[:, :count]
-    scores, axes = _components(points)
-    linear = scores[:, : Z.shape[1]]
+    components = principal_components(points)
+    linear = components[0][:, : Z.shape[1]]
     linear = linear / np.sqrt(linear.std(axis=0))
     return found | {
-        "structure": _structure(points, scores, axes, cosine, seed),
+        "structure": structure(points, components, cosine=cosine, seed=seed),
         "neighbour_perplexity": neighbour_perplexity(Z[rows], near),
         "neighbour_perplexity_pca": neighbour_perplexity(linear, near),
     }

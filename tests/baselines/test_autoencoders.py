@@ -195,7 +195,7 @@ def mmd(Z):
 
 def test_aggregated_posterior_moves_towards_the_prior(rng):
     X = (rng.uniform(-1, 1, size=(100, 2)) @ rng.normal(size=(2, 12))).astype(np.float32)
-    # An own encoder: ours begins, and with batch norm stays, at the prior's mean and variance.
+    # A custom encoder: ours begins, and with batch norm stays, at the prior's mean and variance.
     with torch.random.fork_rng():
         torch.manual_seed(0)
         own = encoders.mlp_encoder(12, 2, batch_norm=False)
@@ -356,7 +356,7 @@ def test_wrong_parameters_are_named(model, said, blobs):
 
 @pytest.mark.slow
 @EACH
-def test_spoken_digits_are_told_apart_better_than_by_pca(kind, real_data):
+def test_spoken_digits_are_classified_better_than_with_pca(kind, real_data):
     # 240 steps, about a minute of one core for each kind.
     digits = load_dataset("fsdd")
     Z = kind(10, epochs=20, **QUICK).fit_transform(digits.X)
@@ -367,7 +367,7 @@ def test_spoken_digits_are_told_apart_better_than_by_pca(kind, real_data):
 
 @pytest.mark.slow
 @EACH
-def test_garments_are_told_apart_better_than_by_pca(kind, real_data):
+def test_garments_are_classified_better_than_with_pca(kind, real_data):
     # 1,880 steps, four to ten minutes of one core for each kind.
     garments = load_dataset("fashion-mnist")
     X, flat = garments.X, garments.X.reshape(len(garments.X), -1)

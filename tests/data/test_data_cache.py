@@ -10,7 +10,7 @@ from scipy.sparse import csr_matrix
 from selfview.data import Dataset
 from selfview.data.cache import cache_folder
 from selfview.data.preparation import ArrayPreparation
-from selfview.data.prepared import remembered
+from selfview.data.prepared import cached_dataset
 
 
 @pytest.fixture(autouse=True)
@@ -44,8 +44,8 @@ def never() -> Dataset:
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_everything_comes_back(sparse: bool) -> None:
-    remembered("name", 1, (), lambda: full(sparse=sparse))
-    again, first = remembered("name", 1, (), never), full(sparse=sparse)
+    cached_dataset("name", 1, (), lambda: full(sparse=sparse))
+    again, first = cached_dataset("name", 1, (), never), full(sparse=sparse)
     for key in ("y", "train", "test", "coordinates", "ids"):
         np.testing.assert_array_equal(getattr(again, key), getattr(first, key))
     for key in ("classes", "shape", "source", "epsilon", "messages", "preparation"):
@@ -59,16 +59,16 @@ def test_everything_comes_back(sparse: bool) -> None:
 def test_a_new_version_or_another_file_makes_anew(tmp_path: Path) -> None:
     file = tmp_path / "source"
     file.write_bytes(b"1")
-    assert remembered("name", 1, [file], full).X[0, 0] == 1
-    assert remembered("name", 2, [file], lambda: full(2)).X[0, 0] == 2
+    assert cached_dataset("name", 1, [file], full).X[0, 0] == 1
+    assert cached_dataset("name", 2, [file], lambda: full(2)).X[0, 0] == 2
     file.write_bytes(b"12")
-    assert remembered("name", 1, [file], lambda: full(3)).X[0, 0] == 3
+    assert cached_dataset("name", 1, [file], lambda: full(3)).X[0, 0] == 3
 
 
 @pytest.mark.parametrize("name", ["X.npy", "ids.npy", "facts.json", "preparation.json"])
 @pytest.mark.parametrize("damage", ["cut", "flip", "remove", "empty"])
 def test_a_damaged_cache_is_rebuilt(name: str, damage: str) -> None:
-    remembered("name", 1, (), full)
+    cached_dataset("name", 1, (), full)
     (folder,) = (cache_folder() / "prepared").iterdir()
     content = bytearray((folder / name).read_bytes())
     if damage == "remove":
@@ -77,7 +77,7 @@ def test_a_damaged_cache_is_rebuilt(name: str, damage: str) -> None:
         content[len(content) // 2] ^= 0x15
         wrong = {"cut": bytes(content[:-7]), "flip": bytes(content), "empty": b""}[damage]
         (folder / name).write_bytes(wrong)
-    again = remembered("name", 1, (), full)
+    again = cached_dataset("name", 1, (), full)
     assert again.ids is not None
     assert again.ids[7] == "row 7"
     np.testing.assert_array_equal(again.X, np.ones((50, 4)))
@@ -88,13 +88,13 @@ def test_a_cache_that_cannot_be_written_is_not_fatal(
 ) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("SELFVIEW_CACHE", str(tmp_path / "file"))
-    assert remembered("name", 1, (), full).X.shape == (50, 4)
+    assert cached_dataset("name", 1, (), full).X.shape == (50, 4)
 
 
 def _load_many(start: object, results: object) -> None:
     start.wait()  # type: ignore[attr-defined]
     for version in range(1, 21):
-        rows = remembered("name", version, (), lambda v=version: full(v)).X  # type: ignore[misc]
+        rows = cached_dataset("name", version, (), lambda v=version: full(v)).X  # type: ignore[misc]
         results.put(bool((np.asarray(rows) == version).all()))  # type: ignore[attr-defined]
 
 

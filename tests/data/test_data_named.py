@@ -1,4 +1,4 @@
-"""The named datasets on the real files, against the figures of the paper and of scikit-learn."""
+"""The named datasets on the real files, against the numbers of the paper and of scikit-learn."""
 
 import gzip
 import warnings
@@ -125,7 +125,7 @@ def fashion_probe(fashion: Dataset, train: NDArray[np.intp], tol: float = 1e-3) 
 
 
 @pytest.mark.slow
-def test_fashion_mnist_gives_the_figures_of_the_paper(real: Path) -> None:
+def test_fashion_mnist_gives_the_numbers_of_the_paper(real: Path) -> None:
     from sklearn.decomposition import PCA
 
     fashion = load_dataset("fashion-mnist")
@@ -348,7 +348,8 @@ def test_labels_of_another_length_than_the_images_are_refused(
 def test_every_dataset_that_is_here_passes_its_check(real: Path) -> None:
     for name in ("digits", "fashion-mnist", "mnist", "20news", "reuters", "fsdd", "msi"):
         findings = list(check(name))
-        assert all(finding.ok for finding in findings), (name, findings)
+        assert findings[-1].ok, (name, findings)  # the rows; files may be packed otherwise
+        assert not any(finding.ok is False for finding in findings), (name, findings)
         dataset = load_dataset(name)
         assert dataset.citation
         assert dataset.licence

@@ -1,8 +1,6 @@
 """Cases that one process and many run alike: each returns named arrays to compare."""
 
-import tempfile
 import warnings
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,8 +13,7 @@ from selfview.baselines import (
     SparseAutoEncoder,
     VariationalAutoEncoder,
 )
-from selfview.cli.embed import _write_together
-from selfview.data import Dataset
+from selfview.cli.embed import embedded
 from selfview.distributed import current
 from selfview.targets import adapt_temperature, entropy, marginal_error, sinkhorn
 from selfview.training.batch_norm import synchronised
@@ -252,20 +249,9 @@ def ended():
 
 
 def table():
-    """An embedding that all processes write to one table, as `selfview embed` does."""
-    group = current()
-    dataset = Dataset("rows", rows(41), ids=np.array([f"row {i}" for i in range(41)]))
+    """An embedding to which each process contributes a range of the rows, as `selfview embed`."""
     model = smooth_model(1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", CollapseWarning)
-        Z = model.fit_transform(dataset.X)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(group.from_main(lambda: name.encode()).decode())
-        _write_together(folder / "z.csv", model, dataset, group)
-        group.barrier()
-        lines = (folder / "z.csv").read_text().splitlines()
-        assert [path.name for path in folder.iterdir()] == ["z.csv"]
-        group.barrier()
-    cells = [line.split(",") for line in lines[1:]]
-    assert [row[0] for row in cells] == list(dataset.ids)
-    return {"Z": Z, "table": np.array([[float(cell) for cell in row[1:]] for row in cells])}
+        Z = model.fit_transform(rows(41))
+    return {"Z": Z, "shared": embedded(model, rows(41), current())}

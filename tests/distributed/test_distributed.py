@@ -147,9 +147,9 @@ def test_shares_of_a_batch_are_disjoint_and_all_of_it():
     assert sum(s.weight for s in shares) == pytest.approx(1)
 
 
-def test_a_table_is_written_by_all_processes(results):
+def test_every_process_gets_the_rows_that_the_others_embedded(results):
     for found in results["table"]:
-        np.testing.assert_allclose(found["table"], found["Z"], rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(found["shared"], found["Z"], rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are listed by Linux")

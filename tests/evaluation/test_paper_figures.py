@@ -1,4 +1,4 @@
-"""PCA on real data gives the figures that were measured with scikit-learn alone."""
+"""PCA on real data gives the numbers that were measured with scikit-learn alone."""
 
 import gzip
 import io
@@ -23,7 +23,7 @@ def idx(name, offset):
     return np.frombuffer(raw, np.uint8, offset=offset)
 
 
-def test_fashion_mnist_pca_has_the_known_linear_and_clustering_figures():
+def test_fashion_mnist_pca_has_the_known_linear_and_clustering_scores():
     parts = ("train", "t10k")
     images = [idx(f"{part}-images-idx3-ubyte.gz", 16).reshape(-1, 784) for part in parts]
     images = [part.astype(np.float32) / 255 for part in images]

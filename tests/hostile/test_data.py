@@ -77,7 +77,7 @@ def test_an_array_with_an_odd_name_is_unpacked_inside(name, tmp_path, sentinel, 
     path = npz_with(tmp_path / "a.npz", name)
     np.testing.assert_array_equal(read(path).X, samples.ROWS)
     kept = [file for file in cache_folder().rglob("*") if file.is_file()]
-    assert [file.parents[1].name for file in kept] == ["mapped"]
+    assert {file.parents[1].name for file in kept} == {"mapped"}
 
 
 def test_a_field_of_endless_name_does_not_fill_the_screen(tmp_path):

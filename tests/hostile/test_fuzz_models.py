@@ -16,7 +16,7 @@ from selfview.baselines import LLE, NMF, PCA, Isomap
 from selfview.data import Dataset, load_preparation, read
 from selfview.data.audio import AudioPreparation
 from selfview.data.cache import cache_folder
-from selfview.data.prepared import remembered
+from selfview.data.prepared import cached_dataset
 from selfview.data.spectra import ImzMLPreparation, PeakPreparation
 from selfview.data.tables import TablePreparation
 from selfview.errors import FileFormatError
@@ -135,7 +135,7 @@ def test_a_mutated_preparation_prepares_or_gives_our_error(kind, tmp_path):
         survives(lambda: load_preparation(tmp_path).read(file, skip_bad=True))
 
 
-def test_a_checkpoint_with_a_figure_of_400_digits_is_refused(tmp_path):
+def test_a_checkpoint_with_a_number_of_400_digits_is_refused(tmp_path):
     def fit():
         model = SelfView(encoder=encoder(), n_prototypes=4, epochs=2, random_state=0, verbose=0)
         model.set_params(checkpoint=tmp_path).fit(ROWS)
@@ -177,7 +177,7 @@ def test_a_mutated_cache_is_made_again(tmp_path):
 
     def load():
         data = Dataset("a", matrix, y=np.arange(5), ids=np.array(list("abcde")))
-        return remembered("toy", 1, [source], lambda: data)
+        return cached_dataset("toy", 1, [source], lambda: data)
 
     load()
     (folder,) = (cache_folder() / "prepared").iterdir()

@@ -31,6 +31,6 @@ def bits(model):
     return {name: tensor.numpy().tobytes() for name, tensor in state.items()}
 
 
-def figures(history):
+def metrics(history):
     """A history without its seconds, which no two runs share."""
     return [{k: v for k, v in row.items() if k != "seconds"} for row in history]

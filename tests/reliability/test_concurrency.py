@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
-from small_fits import bits, figures, rows, small_encoder, small_model
+from small_fits import bits, metrics, rows, small_encoder, small_model
 from torch import nn
 
 from selfview import SelfView
@@ -135,7 +135,7 @@ def test_a_pass_that_fails_can_be_repeated():
     model.partial_fit(rows())
     twin.partial_fit(rows())
     assert bits(model) == bits(twin)
-    assert figures(model.history_) == figures(twin.history_)
+    assert metrics(model.history_) == metrics(twin.history_)
 
 
 def test_fits_leave_no_tensors_and_no_open_files_behind(tmp_path):

@@ -6,7 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from small_fits import bits, figures, rows, small_model
+from small_fits import bits, metrics, rows, small_model
 
 from selfview.cli.options import write_embedding
 from selfview.data.texts import TextPreparation
@@ -53,7 +53,7 @@ def check_states(folder, whole):
         read_state(path)
     resumed = small_model(checkpoint=folder).fit(rows())
     assert bits(resumed) == bits(whole)
-    assert figures(resumed.history_) == figures(whole.history_)
+    assert metrics(resumed.history_) == metrics(whole.history_)
 
 
 @pytest.fixture

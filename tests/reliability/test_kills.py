@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from killer import MOMENTS
 from safetensors.torch import load_file
-from small_fits import bits, figures, rows, small_encoder, small_model
+from small_fits import bits, metrics, rows, small_encoder, small_model
 from torch import nn
 
 import selfview
@@ -51,7 +51,7 @@ def killed(folder, endings):
         assert all(name.startswith("checkpoint-") for name in end["kept"])
         resumed, resumed_history = result(folder / str(number))
         assert resumed == whole
-        assert figures(resumed_history) == figures(history)
+        assert metrics(resumed_history) == metrics(history)
     return ends
 
 
@@ -82,7 +82,7 @@ def whole():
     return small_model().fit(rows())
 
 
-def test_a_state_within_an_epoch_is_resumed_with_its_figures(whole, tmp_path, monkeypatch):
+def test_a_state_within_an_epoch_is_resumed_with_its_metrics(whole, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Checkpoints, "INTERVAL", 0.0)
         keep = Checkpoints.keep
@@ -102,7 +102,7 @@ def test_a_state_within_an_epoch_is_resumed_with_its_figures(whole, tmp_path, mo
     assert meta["sums"]["loss"] > 0
     model = small_model(checkpoint=tmp_path).fit(rows())
     assert bits(model) == bits(whole)
-    assert figures(model.history_) == figures(whole.history_)
+    assert metrics(model.history_) == metrics(whole.history_)
 
 
 def test_an_interrupt_keeps_the_last_whole_step(whole, tmp_path):
@@ -130,7 +130,7 @@ def test_an_interrupt_keeps_the_last_whole_step(whole, tmp_path):
     assert set(kept) == {".safetensors"}
     resumed = small_model(**given).fit(rows())
     assert [*bits(resumed).values()] == [*bits(whole).values()]
-    assert figures(resumed.history_) == figures(whole.history_)
+    assert metrics(resumed.history_) == metrics(whole.history_)
 
 
 def test_a_second_interrupt_does_not_wait():
@@ -155,7 +155,7 @@ def test_a_finished_fit_returns_at_once_with_the_same_bits(whole, tmp_path, monk
     monkeypatch.setattr("selfview.training.loop.step_seed", None)  # no step can be taken
     again = small_model(checkpoint=tmp_path).fit(rows())
     assert bits(again) == bits(whole)
-    assert figures(again.history_) == figures(whole.history_)
+    assert metrics(again.history_) == metrics(whole.history_)
     assert {path: path.stat().st_mtime_ns for path in tmp_path.iterdir()} == before
 
 
@@ -238,4 +238,4 @@ def test_the_command_line_killed_and_resumed_writes_the_same_model(tmp_path):
     assert {n: t.numpy().tobytes() for n, t in one[0].items()} == {
         n: t.numpy().tobytes() for n, t in other[0].items()
     }
-    assert figures(one[1]["history"]) == figures(other[1]["history"])
+    assert metrics(one[1]["history"]) == metrics(other[1]["history"])

@@ -182,7 +182,7 @@ def test_ordinary_rows_enter_the_network_as_they_are(blobs):
     assert 2 < np.linalg.norm(blobs[0], axis=1).mean() < 128
     assert float(model.network_.encoder.scale) == 1.0
     assert float(model.fit(1e6 * blobs[0]).network_.encoder.scale) > 1e4
-    own = small_model(epochs=1).fit(1e6 * rows())  # an own encoder takes what it is given
+    own = small_model(epochs=1).fit(1e6 * rows())  # a custom encoder takes what it is given
     assert isinstance(own.network_.encoder, nn.Sequential)
     assert not hasattr(own.network_.encoder, "scale")
 

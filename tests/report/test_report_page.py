@@ -15,12 +15,11 @@ from sklearn.decomposition import PCA
 
 from selfview.data import Dataset, synthetic_msi
 from selfview.errors import FileFormatError, InputError, MissingDependencyError
-from selfview.paper.metrics import Metric
 from selfview.report import contents, facts, pictures
 from selfview.report.payload import pack, unpack
 from selfview.report.plane import lay_out, principal
 from selfview.report.run import report_of
-from selfview.report.scores import _table, score_table
+from selfview.report.scores import score_table, tabulate_scores
 
 from .conftest import payload_text, write_page, write_records
 
@@ -285,13 +284,11 @@ def test_wide_data_offers_a_list_that_can_be_read(tmp_path):
 def test_scores_that_print_alike_are_bold_alike():
     scores = {"raw": 0.9251, "PCA": 0.9249, "selfview": 0.9244}
     found = {name: {"linear_accuracy": s, "trustworthiness": s} for name, s in scores.items()}
-    shown = [Metric(name[:5], "", name, name, 100) for name in found["raw"]]
-    rows = _table(found, shown).rows
+    rows = tabulate_scores(found).rows
     assert [row[1].best for row in rows] == [True, True, False]
     assert [row[2].best for row in rows] == [False, True, False]
 
 
 def test_a_score_far_below_nothing_can_be_the_best():
-    shown = [Metric("r2", "", "regression_r2", "R2", 100)]
-    rows = _table({"raw": {"regression_r2": -9.0}, "PCA": {}}, shown).rows
+    rows = tabulate_scores({"raw": {"regression_r2": -9.0}, "PCA": {}}).rows
     assert [(row[1].text, row[1].best) for row in rows] == [("-900.0", True), ("-", False)]

@@ -129,9 +129,9 @@ class AutoEncoder(Learned):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, _ = load_digits(return_X_y=True)
-    >>> model = AutoEncoder(n_components=10, epochs=2, random_state=0, verbose=0)
-    >>> model.fit_transform(X).shape
-    (1797, 10)
+    >>> model = AutoEncoder(n_components=10, epochs=1, random_state=0, verbose=0)
+    >>> model.fit_transform(X[:256]).shape
+    (256, 10)
     """
 
     network_class: ClassVar[type[EncoderDecoder]] = EncoderDecoder
@@ -233,8 +233,8 @@ class SparseAutoEncoder(AutoEncoder):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, _ = load_digits(return_X_y=True)
-    >>> model = SparseAutoEncoder(n_components=10, epochs=2, random_state=0, verbose=0)
-    >>> bool((model.fit_transform(X) >= 0).all())
+    >>> model = SparseAutoEncoder(n_components=10, epochs=1, random_state=0, verbose=0)
+    >>> bool((model.fit_transform(X[:256]) >= 0).all())
     True
     """
 
@@ -288,9 +288,9 @@ class DenoisingAutoEncoder(AutoEncoder):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, _ = load_digits(return_X_y=True)
-    >>> model = DenoisingAutoEncoder(n_components=10, epochs=2, random_state=0, verbose=0)
-    >>> model.fit_transform(X).shape
-    (1797, 10)
+    >>> model = DenoisingAutoEncoder(n_components=10, epochs=1, random_state=0, verbose=0)
+    >>> model.fit_transform(X[:256]).shape
+    (256, 10)
     """
 
     corruption: str = "masking"

@@ -104,8 +104,8 @@ class NMF(Reducer):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, _ = load_digits(return_X_y=True)
-    >>> NMF(n_components=10, random_state=0, max_iter=50).fit_transform(X).min() >= 0
-    np.True_
+    >>> bool((NMF(n_components=3, random_state=0).fit_transform(X[:256]) >= 0).all())
+    True
     """
 
     max_iter: int = 1000

@@ -111,9 +111,9 @@ class VariationalAutoEncoder(AutoEncoder):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, _ = load_digits(return_X_y=True)
-    >>> model = VariationalAutoEncoder(n_components=10, epochs=2, random_state=0, verbose=0)
-    >>> model.fit_transform(X).shape
-    (1797, 10)
+    >>> model = VariationalAutoEncoder(n_components=10, epochs=1, random_state=0, verbose=0)
+    >>> model.fit_transform(X[:256]).shape
+    (256, 10)
     """
 
     network_class = VariationalNetwork
@@ -200,8 +200,8 @@ class AdversarialAutoEncoder(AutoEncoder):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, _ = load_digits(return_X_y=True)
-    >>> model = AdversarialAutoEncoder(n_components=10, epochs=2, random_state=0, verbose=0)
-    >>> sorted(model.fit(X).history_[-1])
+    >>> model = AdversarialAutoEncoder(n_components=10, epochs=1, random_state=0, verbose=0)
+    >>> sorted(model.fit(X[:256]).history_[-1])
     ['discriminator', 'epoch', 'generator', 'reconstruction', 'seconds', 'steps']
     """
 

@@ -80,7 +80,7 @@ def compare(
 
     from selfview.cli.comparison import Settings, chosen
     from selfview.cli.comparison import compare as run
-    from selfview.cli.interrupt import ended_cleanly
+    from selfview.cli.interrupt import exit_on_interrupt
     from selfview.errors import InputError
     from selfview.evaluation.inputs import check_target
     from selfview.evaluation.split import random_fifth
@@ -125,7 +125,7 @@ def compare(
             typer.echo(line, err=True)
 
     kept = f"interrupted; what is done is in {out}, and the same command goes on from there"
-    with ended_cleanly(lambda: kept):
+    with exit_on_interrupt(lambda: kept):
         records = run(dataset.X, y, names, settings=settings, split=split, folder=out, say=say)
     table = tabulate(records)
     write_bytes(out / "table.md", markdown(table).encode())
@@ -138,8 +138,8 @@ def _labelled(
 ) -> "tuple[Dataset, Any]":
     """The dataset, and labels from it or from their own file."""
     from selfview.data import read
+    from selfview.data.label_files import labels_of_file
     from selfview.data.labels import as_measurements
-    from selfview.data.source import labels_of_file
     from selfview.errors import InputError
 
     own_file = labels is not None and Path(labels).is_file()

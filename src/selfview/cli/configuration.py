@@ -1,7 +1,6 @@
 """config.json: all that is needed to repeat a fit, and what it ran on."""
 
 import hashlib
-import json
 import platform
 import warnings
 from collections.abc import Mapping
@@ -16,7 +15,8 @@ from selfview.errors import FileFormatError, InputError
 from selfview.estimator.devices import resolve_device, resolve_precision
 from selfview.rows.conversion import as_rows
 from selfview.rows.in_memory import SparseRows
-from selfview.saving.files import read_object, write_bytes
+from selfview.saving.checkpoints import differences
+from selfview.saving.files import read_object, write_object
 from selfview.saving.model_file import OWN_ENCODER, plain_parameters
 
 FORMAT = 1
@@ -39,19 +39,12 @@ class Config:
 
     def write(self, folder: Path) -> None:
         """Put config.json into `folder`."""
-        content = {"format": FORMAT, **asdict(self)}
-        text = json.dumps(content, indent=2, default=str, ensure_ascii=False)
-        write_bytes(folder / FILE, (text + "\n").encode())
+        write_object(folder / FILE, {"format": FORMAT, **asdict(self)})
 
     def differences(self, other: "Config") -> list[str]:
         """What of `other` is not as in this one and may change the bits, in words."""
-        found = [
-            f"{name} was {value} and is {other.environment.get(name)}"
-            for name, value in self.environment.items()
-            if other.environment.get(name) != value
-        ]
-        if self.selfview != other.selfview:
-            found.append(f"selfview was {self.selfview} and is {other.selfview}")
+        then, now = ({"selfview": c.selfview, **c.environment} for c in (self, other))
+        found = differences(then, {name: now.get(name) for name in then})
         if self.data == other.data and self.rows != other.rows:
             found.append(f"the rows of {self.data} have changed")
         return found
@@ -151,4 +144,4 @@ def _check_names(path: Path, options: dict[str, Any], parameters: dict[str, Any]
         if isinstance(value, list):  # JSON has no pairs
             options[name] = tuple(value)
     if parameters.get("encoder") == OWN_ENCODER:
-        raise InputError(f"{path} is of a run with an own encoder: repeat it from Python")
+        raise InputError(f"{path} is of a run with a custom encoder: repeat it from Python")

@@ -61,7 +61,7 @@ def check(
         autocompletion=complete.datasets,
     ),
 ) -> None:
-    """Verify files by checksum and prepared rows by known figures; exit code 1 if one is wrong.
+    """Verify files by checksum and prepared rows by known numbers; exit code 1 if one is wrong.
 
     Example: selfview data check fsdd
     """

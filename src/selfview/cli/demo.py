@@ -10,16 +10,9 @@ from selfview.errors import InputError, MissingDependencyError
 if TYPE_CHECKING:
     from selfview.data import Dataset
     from selfview.method import SelfView
-    from selfview.report.comparison import Table
 
 ROWS = "scikit-learn's digits"
 PICTURE = "embedding.png"
-COLUMNS = {
-    "linear_accuracy": "linear",
-    "kmeans_acc": "k-means ACC",
-    "kmeans_nmi": "NMI",
-    "kmeans_ari": "ARI",
-}
 
 
 def demo(
@@ -36,31 +29,20 @@ def demo(
 
     Example: selfview demo --out runs/demo
     """
-    from sklearn.decomposition import PCA
-
     from selfview import SelfView
     from selfview.cli.compare import show
     from selfview.data import load_dataset
-    from selfview.evaluation import evaluate
+    from selfview.report.scores import score_table
 
     _check_own(out)
     digits = load_dataset("digits")
-    X: Any = digits.X
-    y: Any = digits.y
     model = SelfView(n_components=10, epochs=epochs or "auto", random_state=seed)
-    Z = model.fit_transform(X)
-    embeddings = {
-        "raw features (64)": X,
-        "PCA (10)": PCA(10, random_state=seed).fit_transform(X),
-        "selfview (10)": Z,
-    }
-    scores = {
-        name: evaluate(E, y, measures=["linear", "clustering"], random_state=seed)
-        for name, E in embeddings.items()
-    }
-    _save(out, model, digits, scores)
-    typer.echo("Digits, in percent: linear probe on a held-out fifth, k-means on all")
-    show(_table(scores))
+    Z = model.fit_transform(digits.X)
+    scores = score_table(digits, Z, seed=seed)
+    assert scores is not None  # of so many rows
+    _save(out, model, digits, scores.values)
+    typer.echo(f"Digits. {scores.note}")
+    show(scores.table)
     note = _draw(out, Z, digits, seed)
     typer.echo(f"The run is in {out}: model, metrics.json{note}")
 
@@ -108,16 +90,3 @@ def _draw(out: Path, Z: Any, digits: "Dataset", seed: int) -> str:
     scatter(figure.add_subplot(), points, digits.y, digits.classes, title)
     write_bytes(out / PICTURE, picture(figure, "png"))
     return f" and {PICTURE}"
-
-
-def _table(scores: dict[str, dict[str, Any]]) -> "Table":
-    from selfview.paper.metrics import Metric
-    from selfview.report.comparison import Cell, Table, score_cells
-
-    metrics = {name: Metric(name, "", name, title, 100) for name, title in COLUMNS.items()}
-    columns = [
-        score_cells([row[name] for row in scores.values()], metric)
-        for name, metric in metrics.items()
-    ]
-    rows = [(Cell(name), *cells) for name, *cells in zip(scores, *columns, strict=True)]
-    return Table(("features", *COLUMNS.values()), tuple(rows), ())

@@ -1,7 +1,7 @@
 """`selfview embed`: embed new files with a fitted run, prepared exactly as at fit time."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -10,7 +10,6 @@ from selfview.cli.options import Array, Id, Run, SkipBad, check_output, given, w
 from selfview.errors import InputError
 
 if TYPE_CHECKING:
-    from selfview.data import Dataset
     from selfview.distributed import Group
     from selfview.method import SelfView
 
@@ -48,10 +47,10 @@ def embed(
         model, preparation = load_run(run)
         options = given(label=label, id=id, array=array, skip_bad=skip_bad or None)
         dataset = group.main_first(lambda: read(data, preparation=preparation, **options))
-        if group.size == 1:
-            write_embedding(out, model.transform(dataset.X), dataset.ids)
-        else:
-            _write_together(out, model, dataset, group)
+        Z = embedded(model, dataset.X, group)
+        with group.all_or_none():
+            if group.is_main:
+                write_embedding(out, Z, dataset.ids)
     if not group.is_main:
         return
     rows = f"{len(dataset):,} row{'s' * (len(dataset) != 1)}"
@@ -70,18 +69,15 @@ def _output(out: Path | None, data: str) -> Path:
     return path
 
 
-def _write_together(out: Path, model: "SelfView", dataset: "Dataset", group: "Group") -> None:
-    """Under `torchrun`: each process a range of the rows, into one memory-mapped file."""
+def embedded(model: "SelfView", X: Any, group: "Group") -> Any:
+    """The embedding of all rows; under `torchrun` each process embeds a range of them."""
     import numpy as np
 
-    from selfview.cli.shared_embedding import embed_together
+    from selfview.rows.conversion import as_rows
+    from selfview.rows.in_memory import RowRange
 
-    if out.suffix == ".npy":
-        embed_together(model, dataset.X, out, group)
-        return
-    table = out.with_name(f".{out.name}.npy")
-    embed_together(model, dataset.X, table, group)
     with group.all_or_none():
-        if group.is_main:
-            write_embedding(out, np.load(table, mmap_mode="r"), dataset.ids)
-            table.unlink()
+        rows = as_rows(X)
+        start, stop = (rows.n * r // group.size for r in (group.rank, group.rank + 1))
+        part = model.transform(RowRange(rows, start, stop) if group.size > 1 else rows)
+    return np.concatenate(group.gathered(part))

@@ -113,8 +113,8 @@ def _embedding_and_labels(
     z: Path, labels: Path | None, label: str | None, id: str | None, target: str
 ) -> "tuple[npt.NDArray[Any], npt.NDArray[Any]]":
     from selfview.data.folders import check_local
+    from selfview.data.label_files import labels_of_file
     from selfview.data.labels import as_measurements
-    from selfview.data.source import labels_of_file
     from selfview.errors import InputError
 
     for path in (z, labels):
@@ -133,7 +133,7 @@ def _embedding_and_labels(
 def _features(path: Path, label: str | None, id: str | None, strict: bool) -> tuple[Any, Any, Any]:
     """The embedding in a file; of a table also the labels, which it must have if `strict`."""
     from selfview.data import read
-    from selfview.data.source import side_values
+    from selfview.data.label_files import side_values
     from selfview.data.tables import TABLES, open_table
     from selfview.errors import InputError
 
@@ -151,7 +151,7 @@ def _features(path: Path, label: str | None, id: str | None, strict: bool) -> tu
 
 def _parts(path: Path) -> "npt.NDArray[Any]":
     """Words for each row, or truth values."""
-    from selfview.data.source import side_values
+    from selfview.data.label_files import side_values
 
     parts: npt.NDArray[Any] = side_values(path)
     if parts.dtype.kind == "U" and {*parts.tolist()} <= {"True", "False"}:

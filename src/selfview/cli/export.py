@@ -33,13 +33,13 @@ def export(
     if format not in FORMATS:
         raise typer.BadParameter(f"one of {', '.join(FORMATS)}", param_hint="--format")
     from selfview.cli.run_folder import check_file_to_write, finished, load_run
-    from selfview.data import Preparation
+    from selfview.data.source import GivenRows
     from selfview.errors import InputError
     from selfview.saving.export import SUFFIXES, TOLERANCE
     from selfview.saving.export import export as write
 
     model, rows_of = load_run(run)
-    preparation = rows_of if isinstance(rows_of, Preparation) else None
+    preparation = None if isinstance(rows_of, GivenRows) else rows_of
     path = out or run / "export" / f"encoder{SUFFIXES[format]}"
     check_file_to_write(path)
     if finished(path.parent) and path.parent.resolve() != run.resolve():

@@ -121,11 +121,11 @@ def fit(
         for name, (kind, *_) in panel.items()
         if name in given
     }
-    from selfview.cli.interrupt import ended_cleanly  # after the cheap checks of the call
+    from selfview.cli.interrupt import exit_on_interrupt  # after the cheap checks of the call
 
     if data is None and config is None and not resume:
         raise typer.BadParameter("name the data, or a run's --config", param_hint="DATA")
-    with ended_cleanly(lambda: _last_words(out)):
+    with exit_on_interrupt(lambda: _last_words(out)):
         from selfview.cli import fitting
         from selfview.distributed import launched
 

@@ -6,10 +6,13 @@ after it takes these rows. The passes over them:
 | pass | where | what for |
 |---|---|---|
 | 1 | `configuration.fingerprint` | the checksum in config.json: have the rows changed? |
-| 2 | `SelfView.fit`, before training | are all entries finite; norms and standard deviations |
-| 3 | `SelfView.fit` | the neighbours of every row, then one pass an epoch |
+| 2 | `SelfView.fit`, `Rows.summary` | are all entries finite; norms and standard deviations |
+| 3 | `SelfView.fit`, `ProjectedRows` | principal components, which are kept in memory if they fit |
 | 4 | `SelfView.transform` | the embedding, for the scores and the report |
 | 5 | `SelfView.predict_proba` | the prototypes that the report shows; not with `--no-report` |
+
+Neighbours and epochs go through the components of pass 3. Where there are none (images, own
+encoders) or they don't fit, pass 3 is one for the neighbours and one for every epoch.
 """
 
 import shlex

@@ -13,7 +13,7 @@ class Terminated(KeyboardInterrupt):
 
 
 @contextmanager
-def ended_cleanly(last_words: Callable[[], str]) -> Iterator[None]:
+def exit_on_interrupt(last_words: Callable[[], str]) -> Iterator[None]:
     """Within it, Ctrl-C exits with 130 and SIGTERM with 143, after one line on standard error."""
     terminated = False
 

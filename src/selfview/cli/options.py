@@ -70,10 +70,10 @@ def check_output(path: Path) -> Path:
 
 def write_embedding(path: Path, Z: Any, ids: Any = None) -> None:
     """Write an embedding by its path's extension; tables also get the rows' names, if any."""
-    from selfview.saving.files import whole
+    from selfview.saving.files import atomic_write
 
     write = {".npy": _write_npy, ".csv": _write_csv, ".parquet": _write_parquet}
-    with whole(path.resolve()) as file:  # through a link, to where it leads
+    with atomic_write(path.resolve()) as file:  # through a link, to where it leads
         write[path.suffix.lower()](file, Z, ids)
 
 

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from selfview.rows.base import Rows
 
 FILE = "report.html"
-_ROW_OPTIONS = ("array", "label", "id", "labels_from_name", "skip_bad")
 
 
 def report(
@@ -44,6 +43,7 @@ def report(
     """
     from selfview.cli.run_folder import check_file_to_write, load_run
     from selfview.data import read
+    from selfview.data.preparation import ROW_OPTIONS
     from selfview.errors import InputError
     from selfview.report.facts import mapping
     from selfview.report.plane import LAYOUTS
@@ -63,7 +63,7 @@ def report(
     options = given(**named, skip_bad=skip_bad or None)
     if data is None:
         fitted = mapping(config.get("options"))
-        options = {key: fitted[key] for key in _ROW_OPTIONS if key in fitted} | options
+        options = {key: fitted[key] for key in ROW_OPTIONS if key in fitted} | options
     source = str(config["data"]) if data is None else data
     try:
         dataset = read(source, preparation=preparation, **options)

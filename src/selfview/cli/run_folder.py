@@ -17,7 +17,6 @@ one rename; only then are they copied over the earlier ones. Readers ask `home` 
 
 import csv
 import io
-import json
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
@@ -29,7 +28,7 @@ from selfview.data.folders import check_local
 from selfview.data.source import GivenRows
 from selfview.errors import InputError
 from selfview.method import SelfView
-from selfview.saving.files import unwritable, write_bytes
+from selfview.saving.files import unwritable, write_bytes, write_object
 from selfview.saving.model_file import FILE as MODEL
 from selfview.training.tensorboard import Events
 
@@ -61,7 +60,7 @@ def save_run(
     try:
         _clear(new)
         _write_files(new, model, dataset, config)
-        _write_json(new / "metrics.json", _metrics(model, dataset) | {"scores": scores} | further)
+        write_object(new / "metrics.json", _metrics(model, dataset) | {"scores": scores} | further)
         if events is not None and events.is_dir():
             events.rename(new / EVENTS)
         new.rename(folder / WHOLE)  # from here on the folder holds this run
@@ -152,7 +151,7 @@ def check_file_to_write(path: Path) -> None:
         raise InputError(f"{path} is a file of the run in {path.parent}: name another file")
 
 
-def load_run(folder: Path) -> tuple[SelfView, Preparation | GivenRows]:
+def load_run(folder: Path) -> tuple[SelfView, Preparation]:
     """The model of a run folder, and what reads rows for it.
 
     That is the preparation of the fit's rows, or for a model that was saved from Python
@@ -167,8 +166,3 @@ def load_run(folder: Path) -> tuple[SelfView, Preparation | GivenRows]:
     if names:  # checked as rows are read; rows without names would be warned of
         del model.feature_names_in_
     return model, GivenRows(tuple(model.shape_in_), names)
-
-
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    text = json.dumps(content, indent=2, default=str, ensure_ascii=False)
-    write_bytes(path, (text + "\n").encode())

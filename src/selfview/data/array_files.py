@@ -16,7 +16,7 @@ import numpy as np
 from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
 
 from selfview.data import guard
-from selfview.data.cache import cached_array, fingerprint, map_blocks
+from selfview.data.cache import cache_key, cached_array, map_blocks
 from selfview.data.dataset import Array, Rows
 from selfview.data.guard import MAX_DEFLATE, check_allocation, check_name, reading, regular_file
 from selfview.data.npy import blocks_of, native, npy_header
@@ -58,7 +58,7 @@ def npz_array(path: Path, name: str, *, text: bool = False, mapped: bool = False
                 with archive.open(info) as packed, target.open("wb") as out:
                     shutil.copyfileobj(packed, out, guard.BLOCK)  # compares the checksum
 
-            return cached_array(fingerprint([path], name), info.file_size, unpack)
+            return cached_array(cache_key([path], name), info.file_size, unpack)
         check_allocation(where, nbytes)
         with archive.open(info) as stream:
             return native(np.lib.format.read_array(stream, allow_pickle=False))
@@ -147,8 +147,8 @@ def _as_type(array: Array, dtype: Any) -> Array:
 def read_mtx(source: str | os.PathLike[str]) -> csr_matrix:
     """A Matrix Market file, coordinate or array, as CSR of float32.
 
-    scipy's own reader crashes the process on some damaged headers (a segmentation fault in 1.17),
-    so the format is read here; numpy parses the numbers.
+    scipy's own reader crashes the process on some damaged files (scipy 1.17: a NUL byte in a number
+    is a segmentation fault), so the format is read here; numpy parses the numbers.
     """
     path = regular_file(source)
     with reading(path, "a Matrix Market file"), path.open(encoding="utf-8") as stream:

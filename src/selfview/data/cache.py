@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import shutil
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
 from selfview.data.dataset import Array
-from selfview.data.guard import logger
+from selfview.data.guard import logger, reading
 from selfview.data.npy import blocks_of, read_npy, write_rows
 from selfview.errors import InputError, SelfViewError
 
 T = TypeVar("T")
 _DAY = 86_400  # seconds
+_FACTS = "facts.json"
+_SUMMED = 256 * 2**20  # larger files are checked by size alone, so that loading stays instant
 # What reading a damaged entry may raise; the entry is then made again.
 DAMAGE = (
     *(SelfViewError, OSError, ValueError, KeyError, TypeError),
@@ -45,7 +50,7 @@ def cache_folder() -> Path:
     return base / "selfview"
 
 
-def fingerprint(files: Iterable[Path], *facts: object) -> str:
+def cache_key(files: Iterable[Path], *facts: object) -> str:
     """A key that changes when a file is replaced or a fact differs.
 
     Files are compared by name, size and time, not by content.
@@ -57,27 +62,29 @@ def fingerprint(files: Iterable[Path], *facts: object) -> str:
     return digest.hexdigest()[:16]
 
 
+@dataclass(frozen=True)
+class Entry:
+    """What an entry of the cache holds: arrays by name, mapped if large, and JSON values."""
+
+    folder: Path
+    arrays: dict[str, Array]
+    facts: Any
+
+
 def cached(
-    kind: str, key: str, write: Callable[[Path], None], load: Callable[[Path], T], nbytes: int = 0
+    kind: str, key: str, make: Callable[[Path], Any], load: Callable[[Entry], T], nbytes: int = 0
 ) -> T:
-    """What `load` reads from an entry of the cache, which `write` fills unless it is there.
+    """What `load` makes of the entry `key` in the cache's folder `kind`, made unless it is there.
 
-    An entry is a folder, written under another name and renamed when it is whole. Where another
-    process was faster, its entry stays.
-
-    Parameters
-    ----------
-    kind, key : str
-        The folder of the cache, and the entry's name in it.
-    write, load : callables of the entry's folder
-    nbytes : int, default 0
-        Bytes that the entry will take, compared with the room on the disk.
+    `make` writes .npy files into a folder and returns what JSON can hold. The folder is renamed
+    when it is whole; where another process was faster, its entry stays. A damaged entry is made
+    again. `nbytes`, which the entry will take, are compared with the room on the disk.
     """
     parent = cache_folder() / kind
     final = parent / key
     if final.is_dir():
         try:
-            return load(final)
+            return load(_opened(final))
         except DAMAGE as error:
             logger.info("making the damaged %s again: %s", final, error)
             shutil.rmtree(final, ignore_errors=True)
@@ -89,7 +96,10 @@ def cached(
         _check_room(parent, nbytes)
         making = Path(tempfile.mkdtemp(prefix=".making-", dir=parent))
         try:
-            write(making)
+            facts = make(making)
+            files = {file.name: _size_and_crc(file) for file in sorted(making.iterdir())}
+            text = json.dumps({"facts": facts, "files": files})
+            (making / _FACTS).write_text(text, encoding="utf-8")
             if not final.is_dir():
                 making.rename(final)
         except OSError:
@@ -102,7 +112,34 @@ def cached(
             f"can't keep rows in the cache folder {parent}: {error.strerror or error}; set "
             "SELFVIEW_CACHE to a folder with room"
         ) from error
-    return load(final)
+    return load(_opened(final))
+
+
+def _opened(folder: Path) -> Entry:
+    """The entry, its files compared with what was written."""
+    content = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+    for name, written in content["files"].items():
+        if _size_and_crc(folder / name) != written:
+            raise ValueError(f"{name} has changed")
+    arrays = {file.stem: _array(file) for file in sorted(folder.glob("*.npy"))}
+    return Entry(folder, arrays, content["facts"])
+
+
+def _array(file: Path) -> Array:
+    """An array of the cache; texts (row names) are read too."""
+    with reading(file, "a file of the cache"):
+        array = np.load(file, mmap_mode="r", allow_pickle=False)
+    return read_npy(file) if array.dtype.kind in "biuf" and array.size else np.array(array)
+
+
+def _size_and_crc(file: Path) -> list[int]:
+    size = file.stat().st_size
+    total = 0
+    if size <= _SUMMED:
+        with file.open("rb") as stream:
+            while block := stream.read(2**20):
+                total = zlib.crc32(block, total)
+    return [size, total]
 
 
 def _check_room(folder: Path, nbytes: int) -> None:
@@ -117,7 +154,7 @@ def _check_room(folder: Path, nbytes: int) -> None:
 def cached_array(key: str, nbytes: int, write: Callable[[Path], None]) -> Array:
     """The .npy file of the cache under this key, which `write` makes; mapped if large."""
     return cached(
-        "mapped", key, lambda f: write(f / "X.npy"), lambda f: read_npy(f / "X.npy"), nbytes
+        "mapped", key, lambda f: write(f / "X.npy"), lambda entry: entry.arrays["X"], nbytes
     )
 
 
@@ -133,5 +170,5 @@ def map_blocks(rows: Any, what: str, dtype: Any, change: Callable[[int, Array], 
             changed = (change(start, block) for start, block in blocks_of(rows))
             write_rows(path, tuple(rows.shape[1:]), kind, changed)
 
-    key = fingerprint([Path(str(rows.filename))], what, kind.str, rows.shape)
+    key = cache_key([Path(str(rows.filename))], what, kind.str, rows.shape)
     return cached_array(key, rows.size * kind.itemsize, write)

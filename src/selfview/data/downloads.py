@@ -176,16 +176,3 @@ BLADDER = tuple(
     )
     for suffix in ("imzML", "ibd")
 )
-
-# The first 32 digits of the sha256 of good copies that aren't byte for byte the official files
-# (packed again or derived): `selfview data check` compares files of SELFVIEW_DATA with them too.
-KNOWN_COPIES = {
-    "20newsgroups/20news-bydate.tar.gz": "72957dfa88f079a97df5d0a602570973",
-    "fsdd/fsdd_recordings.tar.gz": "5e0002bda7bc6528cf44b1f809687011",
-    "mnist/t10k-images-idx3-ubyte.gz": "1a1a05eab793c14bb050b398624a11b0",
-    "mnist/t10k-labels-idx1-ubyte.gz": "b91679a0acfe4ba0e50a2437a903084c",
-    "mnist/train-images-idx3-ubyte.gz": "0b367032e93c5d0cea0925647cfdb186",
-    "mnist/train-labels-idx1-ubyte.gz": "1787548bbe0bff1ec2ecdc0ef292b02d",
-    "msi/mouse_bladder_maldi_msi.npz": "d2d2ae47ca396798bd316a0b9186fb15",
-    "rcv1/rcv1_4root_10k_bow.npz": "a24f39a8e4917071bcd875b35d0c8f32",
-}

@@ -1,14 +1,13 @@
 """imzML: the spectra of a mass-spectrometry image, read one at a time so that memory stays flat.
 
-What grows with the file is the list of offsets and coordinates, about 0.1 kB a spectrum.
+What grows with the file is pyimzML's list of offsets and coordinates, about 0.5 kB a spectrum.
 """
 
 from __future__ import annotations
 
 import os
 import warnings
-from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +32,8 @@ class OpenImzML:
         parser = self._parse()
         with reading(self.path, "imzML"):  # what a damaged file leaves unsaid is None here
             self.coordinates: Array = np.asarray(parser.coordinates)[:, :2]
-            self._mz = (_numbers(parser.mzOffsets), _numbers(parser.mzLengths))
-            self._intensity = (
-                _numbers(parser.intensityOffsets),
-                _numbers(parser.intensityLengths),
-            )
+            self._mz = np.array([parser.mzOffsets, parser.mzLengths], np.int64)
+            self._intensity = np.array([parser.intensityOffsets, parser.intensityLengths], np.int64)
             self._types = (_TYPES[parser.mzPrecision], _TYPES[parser.intensityPrecision])
         self._size = self.ibd.stat().st_size
         self._last: tuple[int, int, NDArray[np.float64]] | None = None
@@ -46,7 +42,7 @@ class OpenImzML:
         module = need("pyimzml.ImzMLParser")
         with reading(self.path, "imzML"), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about unknown vocabulary terms
-            parser = _flat(module.ImzMLParser)(str(self.path), ibd_file=None)
+            parser = module.ImzMLParser(str(self.path), ibd_file=None)
             groups = parser.metadata.referenceable_param_groups
             for group in (groups[parser.mzGroupId], groups[parser.intGroupId]):
                 if "zlib compression" in group.param_by_name:
@@ -88,14 +84,14 @@ class OpenImzML:
     def _spectrum(self, index: int) -> Spectrum:
         x, y = self.coordinates[index]
         where = f"{self.path} spectrum {index} (x {x}, y {y})"
-        start, count = int(self._mz[0][index]), int(self._mz[1][index])
+        start, count = self._mz[:, index].tolist()
         if self._last is None or self._last[:2] != (start, count):
             mz = self._array(where, start, count, self._types[0])
             if not np.isfinite(mz).all():
                 raise FileFormatError(f"{where}: holds m/z values that aren't finite")
             self._last = (start, count, mz)  # continuous files share one axis
         mz = self._last[2]
-        start, count = int(self._intensity[0][index]), int(self._intensity[1][index])
+        start, count = self._intensity[:, index].tolist()
         intensity = self._array(where, start, count, self._types[1])
         if intensity.size != mz.size:
             raise FileFormatError(f"{where}: {mz.size} m/z values but {intensity.size} intensities")
@@ -110,63 +106,6 @@ class OpenImzML:
         with reading(where), np.errstate(invalid="ignore"):  # NaN is named by the caller
             self._stream.seek(start)
             return np.frombuffer(self._stream.read(nbytes), dtype).astype(np.float64)
-
-
-def _flat(parser: type) -> type:
-    """The parser with typed arrays for its lists: 56 bytes a spectrum instead of some 500."""
-
-    def kept(name: str, make: Callable[[Any], Any]) -> Any:
-        place = f"_flat_{name}"
-        return property(
-            lambda self: getattr(self, place),
-            lambda self, values: setattr(self, place, make(values)),
-        )
-
-    def fix_offsets(self: Any) -> None:
-        for offsets in (self.mzOffsets, self.intensityOffsets):
-            unwrap_offsets(_numbers(offsets))
-
-    names = ("mzOffsets", "mzLengths", "intensityOffsets", "intensityLengths")
-    lists = {name: kept(name, lambda values: array("q", values)) for name in names}
-    more = {"coordinates": kept("coordinates", _Triples), "_ImzMLParser__fix_offsets": fix_offsets}
-    return type("FlatParser", (parser,), lists | more)
-
-
-def _numbers(values: array[int]) -> NDArray[np.int64]:
-    """The numbers of a typed array, in its own memory."""
-    return np.frombuffer(values, np.int64)
-
-
-def unwrap_offsets(offsets: NDArray[np.int64]) -> None:
-    """Repair, in place, offsets that some writers keep in 32 bits: at each wrap, 2^32 are added.
-
-    pyimzML does the same with lists, which would take 80 bytes a spectrum.
-    """
-    negative = offsets < 0
-    if negative.any():
-        wraps = np.zeros(len(offsets), np.int64)
-        wraps[1:] = negative[1:] & ~negative[:-1]
-        offsets += np.cumsum(wraps) << 32
-
-
-class _Triples:
-    """A list of (x, y, z), as an array of numbers."""
-
-    def __init__(self, triples: Iterable[tuple[int, int, int]]) -> None:
-        self._values = array("q")
-        for triple in triples:
-            self.append(triple)
-
-    def append(self, triple: tuple[int, int, int]) -> None:
-        """Add the place of a spectrum."""
-        x, y, z = triple
-        self._values.extend((x, y, z))
-
-    def __len__(self) -> int:
-        return len(self._values) // 3
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return _numbers(self._values).reshape(-1, 3)
 
 
 def _ibd_of(path: Path) -> Path:

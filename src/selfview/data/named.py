@@ -11,8 +11,8 @@ import numpy as np
 
 from selfview.data import downloads, makers
 from selfview.data.dataset import Dataset, Rows
-from selfview.data.downloads import KNOWN_COPIES, RemoteFile, fetch
-from selfview.data.prepared import remembered
+from selfview.data.downloads import RemoteFile, fetch
+from selfview.data.prepared import cached_dataset
 from selfview.errors import InputError, SelfViewError
 
 Maker = Callable[[tuple[Path, ...]], Dataset]
@@ -141,7 +141,7 @@ def load_dataset(name: str) -> Dataset:
         return replace(make(paths), source=source)
 
     cached = entry.version > 0
-    dataset = remembered(name, entry.version, paths, prepare) if cached else prepare()
+    dataset = cached_dataset(name, entry.version, paths, prepare) if cached else prepare()
     epsilon = entry.epsilon if dataset.epsilon is None else dataset.epsilon
     return replace(
         dataset, name=name, epsilon=epsilon, citation=entry.citation, licence=entry.licence
@@ -224,17 +224,10 @@ def check(name: str) -> Iterator[Finding]:
 
 def _compare(path: Path, name: str, checksum: str | None) -> Finding:
     algorithm, _, value = (checksum or "").partition(":")
-    if value and _digest(path, algorithm) == value:
-        return Finding(True, f"{name}: the official file, by its {algorithm}")
-    copy = KNOWN_COPIES.get(name)
-    if copy is not None and _digest(path, "sha256").startswith(copy):
-        return Finding(True, f"{name}: a known good copy, by its sha256")
-    return Finding(None, f"{name}: no known checksum; compare the rows below")
-
-
-def _digest(path: Path, algorithm: str) -> str:
     with path.open("rb") as stream:
-        return hashlib.file_digest(stream, algorithm).hexdigest()
+        if value and hashlib.file_digest(stream, algorithm).hexdigest() == value:
+            return Finding(True, f"{name}: the official file, by its {algorithm}")
+    return Finding(None, f"{name}: no published checksum fits; compare the rows below")
 
 
 def _check_rows(dataset: Dataset) -> Iterator[Finding]:

@@ -83,12 +83,12 @@ def write_rows(path: Path, row_shape: tuple[int, ...], dtype: Any, blocks: Itera
 def blocks_of(array: Array) -> Iterator[tuple[int, Array]]:
     """The array in blocks of rows, each with the number of its first row.
 
-    The pages of a read-only map are released after each block, so that they don't count as memory.
+    The pages of a map are released after each block, so that they don't count as memory.
     """
     base: Any = array
     while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
         base = base.base
-    mapped = isinstance(base, np.memmap) and base.mode == "r" and hasattr(mmap, "MADV_DONTNEED")
+    mapped = isinstance(base, np.memmap) and base.mode != "c" and hasattr(mmap, "MADV_DONTNEED")
     step = max(1, guard.BLOCK // max(1, array[:1].nbytes))
     for start in range(0, len(array), step):
         yield start, np.array(array[start : start + step])

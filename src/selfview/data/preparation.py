@@ -20,7 +20,7 @@ from selfview.saving.files import write_bytes
 
 FORMAT = 1
 JSON, ARRAYS = "preparation.json", "preparation.safetensors"
-_ROW_OPTIONS = frozenset({"array", "label", "id", "labels_from_name", "skip_bad"})
+ROW_OPTIONS = ("array", "id", "label", "labels_from_name", "skip_bad")
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,7 @@ class Preparation(ABC):
 
     kind: ClassVar[str]
     suffixes: ClassVar[str]
+    images: ClassVar[bool] = True  # are arrays of 3 and 4 axes images, and their bytes scaled?
 
     @property
     @abstractmethod
@@ -58,11 +59,15 @@ class Preparation(ABC):
         path = existing(source)
         if path.suffix.lower() not in SUFFIXES:
             return self.read_files(path, chosen)
-        dataset = read_array_file(path, chosen)
+        dataset = read_array_file(path, chosen, images=self.images)
+        self.check_shape(path, dataset)
+        return replace(dataset, preparation=self)
+
+    def check_shape(self, source: object, dataset: Dataset) -> None:
+        """Raise InputError unless rows have the shape of the fit's."""
         found = tuple(dataset.X.shape[1:])
         if found != self.shape:
-            raise InputError(f"{path} has rows of shape {found}, this model needs {self.shape}")
-        return replace(dataset, preparation=self)
+            raise InputError(f"{source} has rows of shape {found}, this model needs {self.shape}")
 
     def check(self, dataset: Dataset) -> None:
         """Raise InputError unless the dataset's rows were made by this preparation."""
@@ -143,11 +148,11 @@ def _tuples(value: Any) -> Any:
 
 def row_options(options: dict[str, Any]) -> Options:
     """The options that say which rows and labels are read, but not how rows are made."""
-    wrong = sorted(set(options) - _ROW_OPTIONS)
+    wrong = sorted(set(options) - set(ROW_OPTIONS))
     if wrong:
         raise InputError(
             f"{', '.join(wrong)} can't be given here: how rows are made was settled at fit time; "
-            f"possible are {', '.join(sorted(_ROW_OPTIONS))}"
+            f"possible are {', '.join(ROW_OPTIONS)}"
         )
     for name in ("label", "id"):
         if options.get(name) is not None:

@@ -1,4 +1,4 @@
-"""`read`: the rows of a dataset's name or of any path; `side_values`: a value for each row."""
+"""`read`: the rows of a dataset's name or of any path."""
 
 from __future__ import annotations
 
@@ -6,28 +6,16 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import ClassVar
 
 from selfview.data import arrays, audio, images, texts
-from selfview.data.array_files import npz_array, npz_names
-from selfview.data.dataset import Array, Dataset, Options
+from selfview.data.dataset import Dataset, Options
 from selfview.data.folders import existing, files_under
-from selfview.data.guard import reading, regular_file, report_bad_rows
-from selfview.data.labels import as_numbers, read_labels
 from selfview.data.named import DATASETS, load_dataset
-from selfview.data.preparation import Preparation, row_options
+from selfview.data.preparation import ArrayPreparation, Preparation
 from selfview.data.spectra import fit_imzml
-from selfview.data.tables import (
-    TABLES,
-    TablePreparation,
-    fit_table,
-    named,
-    open_table,
-    read_rows,
-)
-from selfview.errors import FileFormatError, InputError
+from selfview.data.tables import TABLES, TablePreparation, fit_table
+from selfview.errors import InputError
 
 # How the files of each suffix are read, and the options that mean something for them.
 READERS: dict[str, tuple[Callable[[Path, Options], Dataset], tuple[str, ...]]] = {
@@ -52,7 +40,7 @@ _FOLDER_KINDS = {".wav": audio.SUFFIXES, ".png": images.SUFFIXES, ".txt": texts.
 def read(
     source: str | os.PathLike[str],
     *,
-    preparation: Preparation | GivenRows | None = None,
+    preparation: Preparation | None = None,
     array: str | None = None,
     label: str | int | None = None,
     id: str | int | None = None,
@@ -179,117 +167,28 @@ def _kind_of_folder(path: Path) -> str:
     return next(kind for kind, count in counts.items() if count == most)
 
 
-@dataclass(frozen=True)
-class GivenRows:
-    """Reads rows for a model that was saved from Python: numbers as they are, shape checked.
+@dataclass(frozen=True, eq=False)
+class GivenRows(ArrayPreparation):
+    """Rows for a model that was saved from Python: numbers as they are, of arrays or tables.
 
     ``columns`` are the names that the data frame of the fit had, if it was one.
     """
 
-    shape: tuple[int, ...]
     columns: tuple[str, ...] = ()
 
-    def read(self, source: str | os.PathLike[str], **options: Any) -> Dataset:
-        """The rows of an array file or a table.
+    images: ClassVar[bool] = False
 
-        Parameters
-        ----------
-        source : path
-        **options
-            Those of `Preparation.read`.
-        """
-        chosen = row_options(options)
-        path = existing(source)
-        suffix = path.suffix.lower()
-        if suffix in arrays.SUFFIXES:
-            dataset = arrays.read_array_file(path, chosen, images=False)
-        elif suffix in TABLES and self.columns:
-            dataset = TablePreparation(self.columns, header=True).read_files(path, chosen)
-        elif suffix in TABLES:
-            dataset = fit_table(path, chosen)
-        else:
+    def read_files(self, path: Path, options: Options) -> Dataset:
+        if path.suffix.lower() not in TABLES:
             raise InputError(
                 f"{path}: this model was saved from Python, which doesn't keep how rows are made "
                 f"from files: give the rows themselves, as {', '.join((*arrays.SUFFIXES, *TABLES))}"
             )
-        self.check(dataset)
+        if self.columns:
+            return TablePreparation(self.columns, header=True).read_files(path, options)
+        dataset = fit_table(path, options)
+        self.check_shape(path, dataset)
         return dataset
 
     def check(self, dataset: Dataset) -> None:
-        """Raise InputError unless rows have the shape of the fit's."""
-        found = tuple(dataset.X.shape[1:])
-        if found != self.shape:
-            path = dataset.source.startswith("path ")
-            where = dataset.source.removeprefix("path ") if path else dataset.name
-            raise InputError(
-                f"{where} has rows of shape {found}, this model needs {self.shape}. It was saved "
-                "from Python, so rows are taken as they are: give them as they were given to fit"
-            )
-
-
-def side_values(path: Path, column: str | None = None) -> Array:
-    """A value for each row out of a file: numbers, or texts without blanks around them.
-
-    Parameters
-    ----------
-    path : Path
-        An array, a table, or a text file with a value on each line.
-    column : str or None, default None
-        The column of a table; not needed if it has only one, or if all hold numbers.
-    """
-    kind = path.suffix.lower()
-    if kind in TABLES:
-        return _of_table(path, column)
-    if column is not None:
-        raise InputError(f"{path} has no named columns, and so no {column!r}")
-    if kind == ".gz":
-        raise InputError(f"{path} is packed: unpack it first")
-    path = regular_file(path)
-    if kind == ".npz":
-        names = npz_names(path)
-        if len(names) != 1:
-            held = ", ".join(names) or "none"
-            raise FileFormatError(f"{path} must hold one array, not {held}; save one as .npy")
-        return npz_array(path, names[0], text=True)
-    with reading(path, "a list of values"):
-        if kind == ".npy":
-            with path.open("rb") as stream:
-                array = np.load(stream, allow_pickle=False)
-            if not isinstance(array, np.ndarray):
-                raise ValueError("it is not a .npy file")
-            return array
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
-        if any("\0" in line for line in lines):
-            raise ValueError("it is neither .npy, .npz, .csv, .tsv, .parquet nor text")
-        return np.array([line.strip() for line in lines])
-
-
-def labels_of_file(path: Path, column: str | None = None) -> tuple[Array, tuple[str, ...]]:
-    """The labels in a file of labels, and the names of the classes; see `read_labels`."""
-    values = side_values(path, column)
-    if values.dtype.kind != "U":
-        return values, ()
-    labels, names = read_labels(values.tolist())
-    if labels is None:
-        raise InputError(f"{path} holds no labels")
-    return labels, names
-
-
-def _of_table(path: Path, column: str | None) -> Array:
-    table = open_table(path, None, () if column is None else (column,))
-    own = [c for c in table.columns if c not in table.index]
-    if column is not None:
-        own = [named(table, column, "label")]
-    found = read_rows(table, (), own)
-    report_bad_rows(path, found.bad, found.total, skip_bad=False)
-    if len(own) == 1:
-        return np.array([text.strip() for text in found.aside[own[0]]])
-    numbers = []
-    for name in own:
-        numbers.append(as_numbers([text.strip() for text in found.aside[name]]))
-        if numbers[-1] is None:
-            raise InputError(
-                f"{path}: column {name!r} holds no numbers; if it holds the labels, name it with "
-                "--label"
-            )
-    return np.column_stack(numbers)  # type: ignore[arg-type]
+        self.check_shape(dataset.name, dataset)

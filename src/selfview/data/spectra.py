@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from io import BufferedRandom
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data import guard
-from selfview.data.cache import cached, fingerprint
+from selfview.data.cache import cache_key, cached
 from selfview.data.dataset import Array, Dataset, Options
 from selfview.data.guard import report_bad_rows
 from selfview.data.imzml import OpenImzML
-from selfview.data.npy import read_npy, write_header
+from selfview.data.npy import blocks_of, write_rows
 from selfview.data.preparation import Preparation
 from selfview.errors import FileFormatError, InputError
 
@@ -118,89 +114,51 @@ def _dataset(path: Path, bins: Bins, options: Options, fitted: Any | None) -> Da
     maxima = None if fitted is None else fitted.maxima
     with OpenImzML(path) as image:
         given = b"" if maxima is None else maxima.tobytes()
-        key = fingerprint([image.path, image.ibd], bins.facts, given)
-        binned = cached("binned", key, lambda f: _write(f, image, bins, maxima), _load)
-    if binned.kept.max(initial=-1) >= len(image.coordinates):
-        raise FileFormatError(f"the binned rows of {path} in the cache are not its own: {key}")
-    messages = report_bad_rows(path, binned.bad, len(image.coordinates), options.skip_bad)
+        key = cache_key([image.path, image.ibd], bins.facts, given)
+        binned = cached("binned", key, lambda f: _write(f, image, bins, maxima), lambda e: e)
+    bad, arrays = binned.facts, binned.arrays
+    messages = report_bad_rows(path, bad, len(image.coordinates), options.skip_bad)
     low, high = options.mz_range
-    how = fitted or ImzMLPreparation((float(low), float(high)), bins.count, binned.maxima)
+    how = fitted or ImzMLPreparation((float(low), float(high)), bins.count, arrays["maxima"])
     return Dataset(
-        name=path.name, X=binned.X, coordinates=image.coordinates[binned.kept],
-        source=f"path {path}", preparation=how, skipped=tuple(binned.bad),
+        name=path.name, X=arrays["X"], coordinates=image.coordinates[arrays["kept"]],
+        source=f"path {path}", preparation=how, skipped=tuple(bad),
         messages=image.messages + messages,
     )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Binned:
-    """Rows divided by the maxima, which spectra they are, and what went wrong with the others."""
-
-    X: Array
-    maxima: NDArray[np.float32]
-    kept: NDArray[np.intp]
-    bad: list[str]
-
-
 def _write(
     folder: Path, spectra: OpenImzML, bins: Bins, maxima: NDArray[np.float32] | None
-) -> None:
+) -> list[str]:
     """Sum each spectrum's intensities in its bins, then divide each bin by its maximum.
 
-    The maxima are those of these spectra unless given. Rows are written as they come and divided
-    in a second pass over the file.
+    The maxima are those of these spectra unless given. Returns why spectra were left out.
     """
-    with (folder / "X.npy").open("w+b") as stream:
-        # Written over at the end, when the number of rows is known.
-        start = write_header(stream, np.float32, (0, bins.count))
-        kept, bad, found = _sum_rows(stream, spectra, bins)
-        divisor = found if maxima is None else maxima
-        _divide(stream, start, len(kept), np.where(divisor > 0, divisor, 1).astype(np.float32))
-        stream.seek(0)
-        if write_header(stream, np.float32, (len(kept), bins.count)) != start:
-            raise OSError("the header grew")
-    np.save(folder / "maxima.npy", divisor, allow_pickle=False)
-    np.save(folder / "kept.npy", kept, allow_pickle=False)
-    (folder / "bad.json").write_text(json.dumps(bad), encoding="utf-8")
-
-
-def _load(folder: Path) -> Binned:
-    bad = json.loads((folder / "bad.json").read_text(encoding="utf-8"))
-    kept, maxima, X = (read_npy(folder / f"{name}.npy") for name in ("kept", "maxima", "X"))
-    numbers = kept.dtype.kind == "i" and kept.ndim == 1 and (kept.size == 0 or kept.min() >= 0)
-    if X.shape != (kept.size, maxima.size) or not numbers or not isinstance(bad, list):
-        raise ValueError("its parts don't belong together")
-    return Binned(X, maxima, kept, [str(reason) for reason in bad])
-
-
-def _sum_rows(
-    stream: BufferedRandom, spectra: OpenImzML, bins: Bins
-) -> tuple[NDArray[np.intp], list[str], NDArray[np.float32]]:
-    kept = array("q")
+    kept: list[int] = []
     bad: list[str] = []
-    maxima = np.zeros(bins.count, dtype=np.float32)
-    axis: NDArray[np.float64] | None = None
-    for index, spectrum in enumerate(spectra):
-        if isinstance(spectrum, FileFormatError):
-            bad.append(str(spectrum))
-            continue
-        mz, intensity = spectrum
-        if mz is not axis:  # continuous files have one axis for all spectra
-            axis, bin_of = mz, bins.place(mz)
-            inside = bin_of >= 0
-        row = np.bincount(bin_of[inside], intensity[inside], minlength=bins.count).astype(
-            np.float32
-        )
-        np.maximum(maxima, row, out=maxima)
-        stream.write(row.tobytes())
-        kept.append(index)
-    return np.array(kept, dtype=np.intp), bad, maxima
+    found = np.zeros(bins.count, dtype=np.float32)
 
+    def rows() -> Iterator[Array]:
+        axis: NDArray[np.float64] | None = None
+        for index, spectrum in enumerate(spectra):
+            if isinstance(spectrum, FileFormatError):
+                bad.append(str(spectrum))
+                continue
+            mz, intensity = spectrum
+            if mz is not axis:  # continuous files have one axis for all spectra
+                axis, bin_of = mz, bins.place(mz)
+                inside = bin_of >= 0
+            row = np.bincount(bin_of[inside], intensity[inside], minlength=bins.count)
+            row = row.astype(np.float32)
+            np.maximum(found, row, out=found)
+            kept.append(index)
+            yield row[None]
 
-def _divide(stream: BufferedRandom, start: int, n: int, divisor: NDArray[np.float32]) -> None:
-    rows = max(1, guard.BLOCK // divisor.nbytes)
-    for first in range(0, n, rows):
-        stream.seek(start + first * divisor.nbytes)
-        block = np.frombuffer(stream.read(min(rows, n - first) * divisor.nbytes), np.float32)
-        stream.seek(start + first * divisor.nbytes)
-        stream.write((block.reshape(-1, divisor.size) / divisor).tobytes())
+    write_rows(folder / "X.npy", (bins.count,), np.float32, rows())
+    divisor = found if maxima is None else maxima
+    X = np.load(folder / "X.npy", mmap_mode="r+")
+    for start, block in blocks_of(X):
+        X[start : start + len(block)] = block / np.where(divisor > 0, divisor, 1)
+    np.save(folder / "maxima.npy", divisor, allow_pickle=False)
+    np.save(folder / "kept.npy", np.array(kept, dtype=np.int64), allow_pickle=False)
+    return bad

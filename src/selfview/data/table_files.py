@@ -1,28 +1,15 @@
-"""Delimited text and Parquet, some rows at a time; every row that can't be read gets a reason."""
+"""What a reader of tables is: columns by name, some rows at a time, a reason for each bad row."""
 
 from __future__ import annotations
 
-import csv
-import json
-import math
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any, TypeAlias
-
-import numpy as np
+from typing import Any, Protocol
 
 from selfview.data.dataset import Array
-from selfview.data.guard import need, reading, regular_file
-from selfview.errors import FileFormatError, InputError
 
-_ROWS = 4096  # that are parsed at a time
-_FIRST = 200  # rows that decide whether a comma is a decimal point
-_BUFFER = 2**16  # bytes a column
-_LARGEST = float(np.finfo(np.float32).max)
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+ROWS = 4096  # that are parsed at a time
 
 
 @dataclass(frozen=True)
@@ -39,220 +26,16 @@ class TableRows:
         return len(self.X) + len(self.bad)
 
 
-class DelimitedFile:
-    """A .csv or .tsv file; its first lines decide the delimiter, the header and decimal commas.
+class TableFile(Protocol):
+    """A table that was opened: its first lines or its schema are read, its rows are not."""
 
-    True and False are 1 and 0.
-    """
-
-    def __init__(self, source: Path, header: bool | None, hints: Sequence[str]) -> None:
-        self.path = regular_file(source)
-        with reading(self.path, "a table"):
-            with self.path.open(encoding="utf-8-sig", newline="") as stream:
-                lines = [stream.readline(2**24) for _ in range(3)]
-            self._delimiter = _delimiter(self.path, lines)
-            self._comma, self._one = False, False
-            start = [row for _, row in islice(self._rows(), _FIRST)]
-        first, second = [*start, [], []][:2]
-        if not first:
-            raise FileFormatError(f"{self.path} holds no rows")
-        self._comma = self._delimiter != "," and _decimal_commas(chain.from_iterable(start))
-        self.header = self._has_header(first, second, hints) if header is None else header
-        width = len(first)
-        self._one = width == 1
-        self.columns = tuple(
-            (first[i].strip() or f"column {i + 1}") if self.header else str(i + 1)
-            for i in range(width)
-        )
-        nameless = self.header and width > 1 and not first[0].strip()
-        self.index = self.columns[:1] if nameless else ()  # as pandas writes it
-
-    def _has_header(self, first: list[str], second: list[str], hints: Sequence[str]) -> bool:
-        """Whether the first line names columns: a word above a number, or numbers in order."""
-        if any(hint in (name.strip() for name in first) for hint in hints if not hint.isdigit()):
-            return True
-        words = [bool(v.strip()) and self._number(v) is None for v in first]
-        if all(words[i] or not v.strip() for i, v in enumerate(first)):
-            return True
-        if any(w and self._number(v) is not None for w, v in zip(words, second, strict=False)):
-            return True
-        return _numbered(first, second)
-
-    def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        with self.path.open(encoding="utf-8-sig", newline="") as stream:
-            rows = csv.reader(stream, delimiter=self._delimiter)
-            blank = 0
-            for row in rows:
-                if not row:
-                    blank += 1
-                    continue
-                if self._one:  # an empty line between others is a row whose only field is empty
-                    yield from ((rows.line_num - i, [""]) for i in range(blank, 0, -1))
-                blank = 0
-                yield rows.line_num, row
+    path: Path
+    columns: tuple[str, ...]
+    header: bool  # are columns named in the file?
+    index: tuple[str, ...]  # columns that name rows, as pandas writes its index
 
     def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
-        """The rows of these columns, with the texts of the columns aside."""
-        where = [self.columns.index(c) for c in columns]
-        sides = {c: self.columns.index(c) for c in aside}
-        with reading(self.path, "a table"):
-            rows = self._rows()
-            if self.header:
-                next(rows)
-            for first in rows:
-                yield self._chunk([first, *islice(rows, _ROWS - 1)], where, sides)
-
-    def _chunk(
-        self, rows: list[tuple[int, list[str]]], where: list[int], sides: dict[str, int]
-    ) -> TableRows:
-        numbers, good, bad = [], [], []
-        for line, row in rows:
-            try:
-                numbers.append(self._numbers(row, where))
-            except ValueError as error:
-                bad.append(f"line {line}: {error}")
-            else:
-                good.append(row)
-        X = np.array(numbers, dtype=np.float32).reshape(len(good), len(where))
-        return TableRows(
-            X, {c: [self._pointed(row[i]) for row in good] for c, i in sides.items()}, bad
-        )
-
-    def _numbers(self, row: list[str], where: list[int]) -> list[float]:
-        """The numbers of a row, or a ValueError that says which field is none."""
-        if len(row) != len(self.columns):
-            raise ValueError(f"{len(row)} fields instead of {len(self.columns)}")
-        fields = [row[i] for i in where]
-        try:
-            numbers = [float(field) for field in fields]
-        except ValueError:
-            pass
-        else:  # Python reads 1_000 as a number; NaN is the only number that differs from itself
-            if not numbers or (
-                min(numbers) >= -_LARGEST and max(numbers) <= _LARGEST
-                and sum(numbers) == sum(numbers) and "_" not in "".join(fields)
-            ):  # fmt: skip
-                return numbers
-        return [self._checked(self.columns[i], row[i]) for i in where]
-
-    def _checked(self, column: str, text: str) -> float:
-        if not text.strip():
-            raise ValueError(f"column {column!r} is empty")
-        number = self._number(text)
-        shown = text if len(text) <= 30 else text[:30] + "..."
-        if number is None:
-            raise ValueError(f"column {column!r}: {shown!r} is not a number")
-        if not abs(number) <= _LARGEST:
-            why = "too large for float32" if math.isfinite(number) else "not finite"
-            raise ValueError(f"column {column!r}: {shown!r} is {why}")
-        return number
-
-    def _number(self, text: str) -> float | None:
-        truth = {"true": 1.0, "false": 0.0}.get(text.strip().lower())
-        if truth is not None:
-            return truth
-        text = self._pointed(text)
-        return float(text) if _is_number(text) else None
-
-    def _pointed(self, text: str) -> str:
-        """The text with a decimal point, if it is a number with a decimal comma."""
-        decimal = self._comma and _DECIMAL_COMMA.fullmatch(text.strip())
-        return text.replace(",", ".") if decimal else text
-
-
-class ParquetFile:
-    """A Parquet file, read a row group's batch at a time."""
-
-    header = True
-
-    def __init__(self, source: Path) -> None:
-        parquet = need("pyarrow.parquet")
-        self.path = regular_file(source)
-        with reading(self.path, "Parquet"):
-            # With a buffer, pages are read as they are needed, not a row group whole.
-            self._file = parquet.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False)
-            self.columns = tuple(str(c) for c in self._file.schema_arrow.names)
-            self.index = _pandas_index(self._file.schema_arrow.metadata)
-            if self._file.metadata.num_rows == 0:
-                raise FileFormatError(f"{self.path} holds no rows")
-
-    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
-        """The rows of these columns, with the texts of the columns aside."""
-        schema = self._file.schema_arrow
-        wrong = [c for c in columns if not _is_numeric(schema.field(c).type)]
-        if wrong:
-            raise InputError(
-                f"{self.path}: {', '.join(map(repr, wrong[:5]))} holds no numbers; "
-                "name it as --label or --id, or leave it out of the file"
-            )
-        start = 0
-        with reading(self.path, "Parquet"):
-            wanted = list(dict.fromkeys((*columns, *aside)))
-            for batch in self._file.iter_batches(_ROWS, columns=wanted):
-                yield self._chunk(batch, columns, aside, start)
-                start += batch.num_rows
-        need("pyarrow").default_memory_pool().release_unused()
-
-    def _chunk(
-        self, batch: Any, columns: Sequence[str], aside: Sequence[str], start: int
-    ) -> TableRows:
-        values = np.empty((batch.num_rows, len(columns)), dtype=np.float32)
-        for i, column in enumerate(columns):
-            array = batch.column(column)
-            with np.errstate(over="ignore"):  # beyond float32: infinite, named below
-                values[:, i] = array.cast("float64").to_numpy(zero_copy_only=False)
-        finite = np.isfinite(values)
-        good = np.array([bool(row.all()) for row in finite])
-        bad = [
-            f"row {start + i}: {columns[int(np.argmin(finite[i]))]!r} is missing or not finite"
-            for i in np.flatnonzero(~good)
-        ]
-        texts = {
-            c: [as_text(v) for v, ok in zip(batch.column(c).to_pylist(), good, strict=True) if ok]
-            for c in aside
-        }
-        return TableRows(values[good], texts, bad)
-
-
-def _is_numeric(kind: Any) -> bool:
-    types = need("pyarrow.types")
-    return bool(
-        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
-        or types.is_decimal(kind)
-    )  # fmt: skip
-
-
-def _is_number(value: str) -> bool:
-    try:
-        float(value)
-    except (ValueError, OverflowError):
-        return False
-    return "_" not in value
-
-
-def _numbered(first: list[str], second: list[str]) -> bool:
-    """Whether the first line counts the columns, or holds ascending numbers such as wavelengths.
-
-    Eight or more values of a row don't ascend by chance.
-    """
-    if len(first) != len(second) or not all(map(_is_number, first)):
-        return False
-    names = [float(v) for v in first]
-    counts = [[*range(start, start + len(names))] for start in (0, 1)]
-    rising = (len(names) > 2 and names in counts) or (len(names) >= 8 and _ascend(names))
-    return rising and not _ascend([float(v) for v in second if _is_number(v)])
-
-
-def _ascend(numbers: list[float]) -> bool:
-    return all(a < b for a, b in pairwise(numbers))
-
-
-def _pandas_index(metadata: dict[bytes, bytes] | None) -> tuple[str, ...]:
-    try:
-        kept = json.loads((metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
-    except (ValueError, AttributeError):
-        return ()
-    return tuple(c for c in kept if isinstance(c, str)) if isinstance(kept, list) else ()
+        """The rows of these columns as numbers, with the texts of the columns aside."""
 
 
 def as_text(value: Any) -> str:
@@ -260,33 +43,3 @@ def as_text(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return "" if value is None else str(value)
-
-
-def _delimiter(path: Path, lines: list[str]) -> str:
-    """Tab for a .tsv; else the character that splits the first lines into equally many fields.
-
-    Another one takes precedence over a comma if all commas are decimal points.
-    """
-    if path.suffix.lower() == ".tsv":
-        return "\t"
-    bare = [re.sub(r'"[^"]*"', "", line) for line in lines if line.strip()]
-    widths = {d: {line.count(d) for line in bare} for d in (",", ";", "\t", "|")}
-    fitting = [d for d, counts in widths.items() if len(counts) == 1 and counts != {0}]
-    if not fitting:  # a line is of another length, which is reported later
-        return max(widths, key=lambda d: bare[0].count(d)) if bare else ","
-    for other in fitting:
-        fields = [f.strip() for line in bare for f in line.split(other) if "," in f]
-        if other != "," and all(map(_DECIMAL_COMMA.fullmatch, fields)):
-            return other
-    return fitting[0]
-
-
-def _decimal_commas(fields: Iterable[str]) -> bool:
-    """Whether commas in numbers are decimal points, not thousands separators."""
-    numbers = [field.strip() for field in fields]
-    commas = [n for n in numbers if _DECIMAL_COMMA.fullmatch(n)]
-    points = any("." in n and _is_number(n) for n in numbers)
-    return not points and any(not re.search(r",\d{3}$", n) for n in commas)
-
-
-TableFile: TypeAlias = DelimitedFile | ParquetFile

@@ -5,28 +5,33 @@ The rows of a large table are written to the cache once and mapped.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from selfview.data import guard
-from selfview.data.cache import cache_folder, cached, fingerprint
+from selfview.data.cache import cache_folder, cache_key, cached
 from selfview.data.dataset import Array, Dataset, Options
+from selfview.data.delimited import DelimitedFile
 from selfview.data.guard import report_bad_rows
 from selfview.data.labels import read_labels
-from selfview.data.npy import read_npy, write_rows
+from selfview.data.npy import write_rows
+from selfview.data.parquet import ParquetFile
 from selfview.data.preparation import Preparation
-from selfview.data.table_files import DelimitedFile, ParquetFile, TableFile, TableRows
+from selfview.data.table_files import TableFile, TableRows
 from selfview.errors import FileFormatError, InputError
 
-TABLES = (".csv", ".tsv", ".parquet")
+TABLES: dict[str, Callable[[Path, bool | None, Sequence[str]], TableFile]] = {
+    ".csv": DelimitedFile,
+    ".tsv": DelimitedFile,
+    ".parquet": ParquetFile,
+}
 RULES = 3  # raise it when the same file gives other rows: cached rows then no longer count
 
 
@@ -55,15 +60,14 @@ class TablePreparation(Preparation):
     def read_files(self, path: Path, options: Options) -> Dataset:
         if path.suffix.lower() not in TABLES:
             raise InputError(f"{path}: this model was fitted on a table, give {self.suffixes}")
-        header = None if path.suffix.lower() == ".parquet" else self.header
-        table = open_table(path, header, ())
+        table = open_table(path, self.header, ())
         _check_named(table, options)
         label, row_id = options.label or self.label, options.id or self.id
         missing = [c for c in self.columns if c not in table.columns]
         known = (*self.columns, label, row_id, *table.index)
         unknown = [c for c in table.columns if c not in known]
         wrong = [
-            f"{what} {some(columns)}"
+            f"{what} {first_columns(columns)}"
             for what, columns in (("lacks", missing), ("has the unknown", unknown))
             if columns
         ]
@@ -93,7 +97,7 @@ def fit_table(path: Path, options: Options) -> Dataset:
 def _check_named(table: TableFile, options: Options) -> None:
     for option, column in (("label", options.label), ("id", options.id)):
         if column is not None:
-            named(table, column, option)
+            existing_column(table, column, option)
 
 
 def _rows(
@@ -126,27 +130,25 @@ def _check_words(path: Path, bad: Sequence[str], total: int) -> None:
 
 def open_table(path: Path, header: bool | None, hints: Sequence[str]) -> TableFile:
     """The table; with `header` None, a first line that holds one of the `hints` is a header."""
-    parquet = path.suffix.lower() == ".parquet"
-    table: TableFile = ParquetFile(path) if parquet else DelimitedFile(path, header, hints)
+    table = TABLES[path.suffix.lower()](path, header, hints)
     doubles = sorted({c for c in table.columns if table.columns.count(c) > 1})
     if doubles:
         raise FileFormatError(f"{path} has more than one column called {', '.join(doubles[:5])}")
     return table
 
 
-def named(table: TableFile, column: str, option: str) -> str:
+def existing_column(table: TableFile, column: str, option: str) -> str:
     """The column, if the table has it; else an error that says which it has."""
     if column in table.columns:
         return column
     lower = {c.lower(): c for c in table.columns}
     near = get_close_matches(column.lower(), lower, 1)
     meant = f"; did you mean {lower[near[0]]!r}?" if near else ""
-    raise InputError(
-        f"{table.path} has no column {column!r} for {option}, but {some(table.columns)}{meant}"
-    )
+    known = first_columns(table.columns)
+    raise InputError(f"{table.path} has no column {column!r} for {option}, but {known}{meant}")
 
 
-def some(columns: Sequence[str]) -> str:
+def first_columns(columns: Sequence[str]) -> str:
     """The names of the first few columns."""
     more = f" and {len(columns) - 8} more" if len(columns) > 8 else ""
     shown = (c if len(c) <= 40 else c[:40] + "..." for c in columns[:8])
@@ -155,7 +157,7 @@ def some(columns: Sequence[str]) -> str:
 
 def read_rows(table: TableFile, columns: Sequence[str], aside: Sequence[str]) -> TableRows:
     """All rows of these columns, and the texts of the columns aside."""
-    key = fingerprint([table.path], RULES, tuple(columns), tuple(aside), table.header)
+    key = cache_key([table.path], RULES, tuple(columns), tuple(aside), table.header)
     chunks = iter(table.chunks(columns, aside))
     few: list[TableRows] = []
     if not (cache_folder() / "tables" / key).is_dir():
@@ -169,7 +171,7 @@ def read_rows(table: TableFile, columns: Sequence[str], aside: Sequence[str]) ->
             none = np.empty((0, len(columns)), np.float32)
             return _joined(np.concatenate([none, *(chunk.X for chunk in few)]), few, aside)
 
-    def write(folder: Path) -> None:
+    def write(folder: Path) -> dict[str, Any]:
         rest: list[TableRows] = []
 
         def blocks() -> Iterator[Array]:
@@ -179,21 +181,11 @@ def read_rows(table: TableFile, columns: Sequence[str], aside: Sequence[str]) ->
 
         write_rows(folder / "X.npy", (len(columns),), np.float32, blocks())
         found = _joined(np.empty(0), rest, aside)
-        facts = {"aside": found.aside, "bad": found.bad}
-        (folder / "rest.json").write_text(json.dumps(facts), encoding="utf-8")
+        return {"aside": found.aside, "bad": found.bad}
 
-    return cached("tables", key, write, _load)
+    return cached("tables", key, write, lambda entry: TableRows(entry.arrays["X"], **entry.facts))
 
 
 def _joined(X: Array, chunks: Sequence[TableRows], aside: Sequence[str]) -> TableRows:
     texts = {c: [v for chunk in chunks for v in chunk.aside[c]] for c in aside}
     return TableRows(X, texts, [reason for chunk in chunks for reason in chunk.bad])
-
-
-def _load(folder: Path) -> TableRows:
-    facts = json.loads((folder / "rest.json").read_text(encoding="utf-8"))
-    X = read_npy(folder / "X.npy")
-    aside = {str(c): [str(v) for v in values] for c, values in facts["aside"].items()}
-    if any(len(values) != len(X) for values in aside.values()):
-        raise ValueError("its parts don't belong together")
-    return TableRows(X, aside, [str(reason) for reason in facts["bad"]])

@@ -52,7 +52,7 @@ from selfview.training.progress import Progress
 from selfview.training.schedules import stream_rate
 from selfview.training.seeding import own_randomness, own_weights
 from selfview.training.state import History as History
-from selfview.training.state import TrainingState, latest_state, seed_of, steps_of
+from selfview.training.state import TrainingState, seed_of, steps_of
 
 
 class Embedder(VerdictMixin, TransformMixin):
@@ -116,7 +116,7 @@ class Embedder(VerdictMixin, TransformMixin):
                 folder = self.checkpoint if group.is_main else None
                 keeper = stack.enter_context(Checkpoints(folder, self._identity(rows, plan)))
             plan = self._complete(rows, plan)
-            state = latest_state(keeper, group)
+            state = group.from_main(keeper.latest)
             if state is not None:
                 plan = replace(plan, seed=seed_of(state))
             training = self._start(plan)

@@ -54,7 +54,7 @@ def timed_rows(encoder: nn.Module, take: Callable[[slice], Tensor], n: int) -> f
 
 
 def encoder_name(encoder: nn.Module) -> str:
-    """ "perceptron", "convolutional" or the class of an own module."""
+    """ "perceptron", "convolutional" or the class of a custom module."""
     if any(isinstance(m, nn.Conv2d) for m in encoder.modules()):
         return "convolutional"
     return "perceptron" if isinstance(encoder, nn.Sequential) else type(encoder).__name__

@@ -21,7 +21,6 @@ from selfview.rows.base import Rows, Summary
 from selfview.rows.projection import ProjectedRows, Projection, principal_components
 from selfview.rows.stream import Stream
 from selfview.saving.checkpoints import kept
-from selfview.saving.tensor_file import pack_state, unpack_state
 from selfview.training.loop import n_batches
 
 # Of an "auto" fit: minutes on two cores, of which a step of convolutions takes many times as much
@@ -108,7 +107,7 @@ def make_plan(
 def auto_epochs(
     encoder: str | nn.Module, shape: tuple[int, ...], n: int, steps_an_epoch: int
 ) -> int:
-    """As many epochs as take minutes: fewer if a step costs more; of an own encoder, unknown."""
+    """As many epochs as take minutes: fewer if a step costs more; of a custom encoder, unknown."""
     fewest, most = AUTO_STEPS
     steps = float(most)
     if not isinstance(encoder, nn.Module):
@@ -129,6 +128,5 @@ def projected_rows(rows: Rows, summary: Summary, kind: Kind, folder: Path | None
         given = dict(whitening=kind.whitening, length=USUAL_NORM)
         return principal_components(rows, kind.components, scale=scale, **given).tensors()
 
-    data = current().from_main(lambda: pack_state(kept(path, about, find), {}))
-    tensors, _ = unpack_state(Path("projection"), data or b"")
+    tensors = current().from_main(lambda: kept(path, about, find))
     return ProjectedRows(rows, Projection.of_tensors(tensors))

@@ -68,11 +68,10 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _map(
         self, function: Callable[[Tensor], Tensor], rows: Rows, width: int
     ) -> NDArray[np.float32]:
-        rows.check()
         device = next(self.network_.parameters()).device
         shape = encoders.input_shape(rows.shape, self.encoder)
         plan = FitPlan(shape, Summary(), self.epochs_, self.seed_, device)
-        # One's own encoder may cost more for more rows.
+        # A custom encoder may cost more for more rows.
         return map_rows(function, rows, plan, width, fill_up=isinstance(self.encoder, str))
 
     def _rows(self, X: Any) -> Rows:
@@ -128,7 +127,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         ----------
         path : str or Path
         encoder : nn.Module, optional
-            Needed if the model was fitted with an own encoder: its architecture, whose weights
+            Needed if the model was fitted with a custom encoder: its architecture, whose weights
             are then read from the folder.
         """
         file = Path(path) / model_file.FILE
@@ -137,7 +136,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         own = isinstance(parameters, dict) and parameters.get("encoder") == model_file.OWN_ENCODER
         if own and encoder is None:
             raise InputError(
-                f"the model in {path} was fitted with an own encoder: pass one of the same "
+                f"the model in {path} was fitted with a custom encoder: pass one of the same "
                 f"architecture, {cls.__name__}.load({str(path)!r}, encoder=...)"
             )
         try:
@@ -204,7 +203,9 @@ def map_rows(
     with torch.inference_mode():
         for start in range(0, rows.n, TRANSFORM_ROWS):
             part = slice(start, min(start + TRANSFORM_ROWS, rows.n))
-            x = plan.batch(rows, part)
+            x = rows.take(part)
+            rows.check_chunk(start, x)
+            x = plan.formed(x)
             x = _filled_up(x) if fill_up else x
             out[part] = function(x)[: part.stop - start].float().cpu().numpy()
     return out

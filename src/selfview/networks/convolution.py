@@ -1,4 +1,4 @@
-"""Convolutions that settle the layout of images in memory, and learn quicker on a processor."""
+"""Convolutions in the channels-last layout, with faster gradients on a CPU."""
 
 from functools import partial
 from typing import Any
@@ -10,12 +10,12 @@ from torch.nn import functional as F
 
 
 class Convolution(nn.Conv2d):
-    """`nn.Conv2d` whose result has its channels last in memory, as convolutions like it best.
+    """`nn.Conv2d` whose result is channels-last in memory, the layout in which it is fastest.
 
-    A layer takes over the layout of its input; but that of a grey image can't be told from its
-    strides, so that a network of plain layers would go on in the slower one. On a processor,
-    gradients are matrix products where those of the library are slow: all of a grey image's, and
-    those of the weights in bfloat16. All values are the same up to rounding.
+    A layer keeps the layout of its input. That of a grey image can't be seen from its strides, so a
+    network of plain layers would go on in the slower one. On a CPU, gradients are matrix products
+    where those of the library are slow: all of a grey image's, and the weights' in bfloat16. All
+    values are the same up to rounding.
     """
 
     def forward(self, x: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ LARGEST_SIDE = 8  # an image is halved until it is no larger, at least twice
 
 
 class Convolutional(NamedTuple):
-    """What tells the encoders for images apart."""
+    """What the encoders for images differ in."""
 
     filters: int  # of the first convolution; every further one has twice as many
     hidden: tuple[int, ...] = ()  # sizes of the layers between convolutions and embedding
@@ -189,7 +189,7 @@ class ScaledEncoder(nn.Sequential):
 
 
 def scale_of(encoder: nn.Module) -> Tensor:
-    """What an encoder of ours divides rows by; one's own takes them as they are."""
+    """What an encoder of ours divides rows by; a custom one takes them as they are."""
     return encoder.scale if isinstance(encoder, ScaledEncoder) else torch.tensor(1.0)
 
 
@@ -248,7 +248,7 @@ class EncoderHead(EncodingNetwork):
         """What the encoder's layers give."""
         if isinstance(self.encoder, ScaledEncoder):
             return self.encoder.features(x, parts)
-        return per_view(self.encoder, x, parts)  # one's own may look at a batch as it likes
+        return per_view(self.encoder, x, parts)  # a custom one may look at a batch as it likes
 
 
 def frozen_layers(network: nn.Module) -> Iterator[nn.Module]:

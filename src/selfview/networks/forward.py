@@ -1,4 +1,4 @@
-"""Passes through layers that cost less, with the same values: batches together, weights at once."""
+"""Cheaper passes with the same values: views in one pass, weights cast once or held constant."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -16,10 +16,9 @@ ROW_BY_ROW = (nn.Linear, nn.ReLU, nn.Flatten)
 def forward_views(layers: nn.Sequential, x: Tensor, parts: int) -> Tensor:
     """`layers` of several batches of equal size, whose rows stand in turn in `x`.
 
-    What one would get from each batch by itself, but in one pass: a product of twice as many rows
-    costs less than two products. Batch norm takes the batches for further columns; what is not
-    known here gets one after the other, and convolutions all do, for which putting batches together
-    costs more than it gains.
+    The values are those of each batch by itself, in one pass: a product of twice as many rows costs
+    less than two products. Batch norm takes the batches for further columns. Convolutions, for
+    which one pass costs more than two, and unknown layers get one batch after the other.
     """
     if parts == 1:
         z: Tensor = nn.Sequential.forward(layers, x)  # type: ignore[no-untyped-call]
@@ -66,10 +65,10 @@ def batch_norm_per_view(norm: nn.BatchNorm1d, x: Tensor, parts: int) -> Tensor:
 
 @contextmanager
 def autocast_weights(layers: Iterable[nn.Module], device: torch.device) -> Iterator[None]:
-    """A place where the weights of products are converted to autocast's precision once.
+    """Within it, weights of linear and convolutional layers have autocast's precision already.
 
-    And not by every pass through the layers; gradients reach the weights as ever. (Autocast has a
-    cache for this, which all threads of a process share, and clear.)
+    Else every pass would convert them. Gradients reach the weights as before. (Autocast has a cache
+    for this, but all threads of a process share it, and clear it.)
     """
     if not torch.is_autocast_enabled(device.type):
         yield
@@ -81,7 +80,7 @@ def autocast_weights(layers: Iterable[nn.Module], device: torch.device) -> Itera
 
 
 def without_weight_grad(layers: Iterable[nn.Module]) -> AbstractContextManager[None]:
-    """A place where weights are constants: no gradient of theirs is computed, or prepared for."""
+    """Within it, weights are constants: autograd computes and stores nothing for them."""
     return _exchanged(layers, Tensor.detach)
 
 

@@ -121,7 +121,7 @@ def _sounds(dataset: Dataset) -> Content:
 
 
 def _texts(dataset: Dataset) -> Content:
-    rows = pictures.even(len(dataset), TEXTS)
+    rows = pictures.evenly_spaced(len(dataset), TEXTS)
     how = dataset.preparation
     if dataset.snippets is not None:
         values, what = [_cut(str(dataset.snippets[i])) for i in rows], "text"
@@ -147,7 +147,7 @@ def _profiles(dataset: Dataset) -> Content:
     n, dim = len(dataset), int(np.prod(dataset.shape))
     axis, title = axis_of(dataset)
     points = min(dim, PROFILE_POINTS)
-    rows = pictures.even(n, PROFILES // points)
+    rows = pictures.evenly_spaced(n, PROFILES // points)
     values = np.asarray(dataset.X[rows], dtype=np.float64).reshape(len(rows), dim)
     what = "spectrum" if title == "m/z" else "values"
     names: list[str] = []

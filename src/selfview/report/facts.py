@@ -124,7 +124,7 @@ def lines_of(config: Mapping[str, Any], *names: str) -> list[Line]:
 
 
 def number(value: Any) -> str:
-    """A number for reading: three to four digits that matter, thousands apart."""
+    """A number for reading: three to four significant digits, thousands separated."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
     if not math.isfinite(value):

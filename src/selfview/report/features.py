@@ -41,7 +41,7 @@ def features_of(dataset: Dataset, clusters: NDArray[Any]) -> Features | None:
     room = max(BUDGET, PER_ROW * len(dataset)) // (len(dataset) * np.dtype(dtype).itemsize)
     room = min(room, MOST)
     X = np.asarray(dataset.X).reshape(len(dataset), dim)
-    chosen = np.arange(dim) if dim <= room else _telling(X, clusters, max(1, room))
+    chosen = np.arange(dim) if dim <= room else _most_different(X, clusters, max(1, room))
     axis, title = axis_of(dataset)
     values = X[:, chosen].T.astype(np.float64) * scale_of(dataset)[chosen, None]
     low, high = values.min(axis=1), values.max(axis=1)
@@ -66,7 +66,7 @@ def features_of(dataset: Dataset, clusters: NDArray[Any]) -> Features | None:
     )  # fmt: skip
 
 
-def _telling(X: NDArray[Any], clusters: NDArray[Any], count: int) -> NDArray[np.intp]:
+def _most_different(X: NDArray[Any], clusters: NDArray[Any], count: int) -> NDArray[np.intp]:
     """The columns that differ most between clusters."""
     total = X.var(axis=0, dtype=np.float64)
     mean = X.mean(axis=0, dtype=np.float64)

@@ -14,13 +14,7 @@ SCRIPTS = (
 
 
 def render(**context: Any) -> str:
-    """The page of the given context; every value is escaped unless it is our own file.
-
-    Raises
-    ------
-    MissingDependencyError
-        If jinja2 or plotly is not installed.
-    """
+    """The page of the given context; every value is escaped unless it is our own file."""
     try:
         from jinja2 import Environment
         from plotly.offline import get_plotlyjs

@@ -25,7 +25,7 @@ class Sheets:
     across: int
 
 
-def even(n: int, count: int) -> NDArray[np.int32]:
+def evenly_spaced(n: int, count: int) -> NDArray[np.int32]:
     """`count` of the numbers below `n`, evenly spaced; all if `count` is not below `n`."""
     return np.linspace(0, n - 1, min(n, max(1, count))).round().astype(np.int32)
 
@@ -37,14 +37,14 @@ def draw_sheets(images: Any, shape: tuple[int, ...], budget: int, *, side: int =
     spaced. Pictures that are larger than `side` are made smaller.
     """
     n = len(images)
-    tried = even(n, SHEET)
+    tried = evenly_spaced(n, SHEET)
     sample = _bytes_of(images, tried, shape, side)
     low, high = _range(images, tried)
     for quality in _QUALITIES:
         each = len(_sheet(_to_bytes(sample, low, high), quality)) / len(tried)
         if each * n <= 0.95 * budget:
             break
-    rows = even(n, int(0.95 * budget / each))
+    rows = evenly_spaced(n, int(0.95 * budget / each))
     parts = []
     for start in range(0, len(rows), SHEET):
         block = _bytes_of(images, rows[start : start + SHEET], shape, side)

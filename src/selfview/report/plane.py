@@ -86,7 +86,7 @@ def _tsne(rows: Floats, seed: int) -> Plane:
 def _among(known: Floats, points: Floats, rows: Floats, seed: int) -> Floats:
     """The median place of each row's nearest known rows, with a jitter so that all are seen.
 
-    The median rather than the mean: between two islands there is sea.
+    The median, because the mean of places in two clusters lies between the clusters.
     """
     from sklearn.neighbors import NearestNeighbors
 

@@ -16,28 +16,26 @@ from selfview.report.comparison import Cell, Table, score_cells
 SCORED_ROWS = 5_000
 _FEWEST = 20  # rows, below which a score is chance
 
-# In percent; and what each means.
+# Title of each score, in percent, and what it means.
 _SCORES = {
-    Metric("linear", "", "linear_accuracy", "Linear probe %", 100): (
-        "accuracy of a linear classifier on the features, on rows held out from it"
+    "linear_accuracy": (
+        "Linear probe %",
+        "accuracy of a linear classifier on the features, on rows held out from it",
     ),
-    Metric("knn", "", "knn_accuracy", "k-NN %", 100): (
-        "accuracy of the majority label of the 21 nearest rows"
+    "knn_accuracy": ("k-NN %", "accuracy of the majority label of the 21 nearest rows"),
+    "kmeans_acc": (
+        "k-means ACC %",
+        "agreement of k-means clusters with the labels, matched one to one",
     ),
-    Metric("acc", "", "kmeans_acc", "k-means ACC %", 100): (
-        "agreement of k-means clusters with the labels, matched one to one"
+    "kmeans_nmi": ("NMI %", "normalised mutual information of clusters and labels"),
+    "kmeans_ari": ("ARI %", "adjusted Rand index of clusters and labels; chance is 0"),
+    "regression_r2": (
+        "Linear R² %",
+        "variance of the label that a linear fit explains, on rows held out from it",
     ),
-    Metric("nmi", "", "kmeans_nmi", "NMI %", 100): (
-        "normalised mutual information of clusters and labels"
-    ),
-    Metric("ari", "", "kmeans_ari", "ARI %", 100): (
-        "adjusted Rand index of clusters and labels; chance is 0"
-    ),
-    Metric("r2", "", "regression_r2", "Linear R² %", 100): (
-        "variance of the label that a linear fit explains, on rows held out from it"
-    ),
-    Metric("trust", "", "trustworthiness", "Trustworthiness %", 100): (
-        "how far near rows in the features are near in the raw data too"
+    "trustworthiness": (
+        "Trustworthiness %",
+        "how far near rows in the features are near in the raw data too",
     ),
 }
 
@@ -46,6 +44,7 @@ _SCORES = {
 class Scores:
     """The table, a line on how it was made, and the meaning of each of its columns."""
 
+    values: dict[str, dict[str, float]]  # of each kind of features, by the name of the score
     table: Table
     note: str
     meanings: tuple[tuple[str, str], ...]
@@ -69,13 +68,10 @@ def score_table(
         f"selfview ({Z.shape[1]})": np.asarray(Z[rows], dtype=np.float64),
     }
     found = {name: _scores(dataset, rows, raw, E, seed) for name, E in entries.items()}
-    shown = [metric for metric in _SCORES if any(metric.value in s for s in found.values())]
-    if not shown:
-        return None
-    return Scores(
-        _table(found, shown), _note(dataset, n, len(rows), unit is not None),
-        tuple((metric.title, _SCORES[metric]) for metric in shown),
-    )  # fmt: skip
+    table = tabulate_scores(found)
+    note = _note(dataset, n, len(rows), unit is not None)
+    meanings = tuple(about for about in _SCORES.values() if about[0] in table.headings)
+    return Scores(found, table, note, meanings) if meanings else None
 
 
 def _note(dataset: Dataset, n: int, kept: int, scaled: bool) -> str:
@@ -91,16 +87,20 @@ def _note(dataset: Dataset, n: int, kept: int, scaled: bool) -> str:
     return f"On {which}. {labels}{units}"
 
 
-def _table(found: dict[str, dict[str, float]], shown: list[Metric]) -> Table:
-    columns = []
-    for metric in shown:
-        values = [scores.get(metric.value, math.nan) for scores in found.values()]
-        cells = score_cells(values, metric)
-        if metric.name == "trust":  # raw features are their own measure of trust: no contest
-            cells = [replace(cells[0], best=False), *score_cells(values[1:], metric)]
-        columns.append(cells)
-    rows = [(Cell(title), *cells) for title, *cells in zip(found, *columns, strict=True)]
-    return Table(("Features", *(metric.title for metric in shown)), tuple(rows), ())
+def tabulate_scores(found: dict[str, dict[str, float]]) -> Table:
+    """A row for each kind of features, a column for each score that one of them has."""
+    columns = {}
+    for name, (title, _) in _SCORES.items():
+        metric = Metric(name, "", name, title, 100)
+        values = [scores.get(name, math.nan) for scores in found.values()]
+        if all(map(math.isnan, values)):
+            continue
+        columns[title] = score_cells(values, metric)
+        if name == "trustworthiness":  # raw features are their own measure of trust: no contest
+            raw = replace(columns[title][0], best=False)
+            columns[title] = [raw, *score_cells(values[1:], metric)]
+    rows = [(Cell(name), *cells) for name, *cells in zip(found, *columns.values(), strict=True)]
+    return Table(("Features", *columns), tuple(rows), ())
 
 
 def _scores(

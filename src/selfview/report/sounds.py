@@ -15,7 +15,7 @@ from selfview.data.audio import read_wav, resample
 from selfview.data.guard import need, tar_members
 from selfview.data.named import entry_of, locate
 from selfview.errors import SelfViewError
-from selfview.report.pictures import even
+from selfview.report.pictures import evenly_spaced
 
 RATE = 8000
 SECONDS = 3.0
@@ -39,8 +39,8 @@ def record(dataset: Dataset, budget: int) -> Sounds | None:
         return None
     n = len(dataset)
     try:
-        tried = [len(_clip(*signals(int(i)))) for i in even(n, 32)]
-        rows = even(n, int(budget / np.mean(tried)))
+        tried = [len(_clip(*signals(int(i)))) for i in evenly_spaced(n, 32)]
+        rows = evenly_spaced(n, int(budget / np.mean(tried)))
         clips = [_clip(*signals(int(i))) for i in rows]
     except SelfViewError:  # moved or changed since: the page does without
         return None

@@ -1,7 +1,7 @@
-"""Rows: one face for everything that can be fitted, so that a batch costs what a batch costs.
+"""`Rows`: one interface to everything that can be fitted.
 
-`Rows` hand out float32 tensors for the row numbers asked for. Nothing is ever copied or made dense
-whole. How what users pass becomes rows is in conversion.py.
+It gives float32 tensors for the row numbers asked for. The data are never copied or made dense
+whole. conversion.py makes `Rows` of what users pass.
 """
 
 from abc import ABC, abstractmethod
@@ -44,6 +44,7 @@ class Rows(ABC):
 
     n: int
     shape: tuple[int, ...]
+    first: int = 0  # number of the first row, by which errors call it
     stored: StoredArray | StoredCsr | None = None  # where rows that stay on disk are read
 
     @abstractmethod
@@ -72,7 +73,7 @@ class Rows(ABC):
     def check(self) -> None:
         """Raise for the first entry that is not a finite float32, naming its row and column."""
         for start, x in self.chunks():
-            self._check_chunk(start, x)
+            self.check_chunk(start, x)
 
     def summary(self) -> Summary:
         """Check all entries and describe the rows, in one pass."""
@@ -80,7 +81,7 @@ class Rows(ABC):
         first: Tensor | None = None
         moments: Tensor | float = 0.0
         for start, x in self.chunks():
-            self._check_chunk(start, x)
+            self.check_chunk(start, x)
             flat = x.flatten(1)
             first = flat[:1] if first is None else first
             wide = flat.double()
@@ -97,13 +98,13 @@ class Rows(ABC):
             return found
         return replace(found, column_stds=_different_scale(moments / self.n, first[0].double()))
 
-    @staticmethod
-    def _check_chunk(start: int, x: Tensor) -> None:
+    def check_chunk(self, start: int, x: Tensor) -> None:
+        """Raise for the first entry of `x`, the rows from `start` on, that is not finite."""
         # A sum is finite only if all terms are; the exact search is for the failing case alone.
         if torch.isfinite(x.sum()) or (finite := torch.isfinite(x.flatten(1))).all():
             return
         row, column = torch.nonzero(~finite)[0].tolist()
-        raise not_finite(float(x.flatten(1)[row, column]), start + row, column)
+        raise not_finite(float(x.flatten(1)[row, column]), self.first + start + row, column)
 
 
 def _different_scale(moments: Tensor, first: Tensor) -> tuple[float, ...]:

@@ -150,15 +150,11 @@ class RowRange(Rows):
     """Consecutive rows of others, from `start` up to `stop`; errors name their numbers there."""
 
     def __init__(self, rows: Rows, start: int, stop: int) -> None:
-        self.rows, self.start = rows, start
+        self.rows, self.first = rows, start
         self.n, self.shape = stop - start, rows.shape
 
     def take(self, index: Index | slice) -> Tensor:
         if isinstance(index, slice):
             start, stop, _ = index.indices(self.n)
-            return self.rows.take(slice(self.start + start, self.start + stop))
-        return self.rows.take(index + self.start)
-
-    def chunks(self) -> Iterator[tuple[int, Tensor]]:
-        for start, x in super().chunks():
-            yield self.start + start, x
+            return self.rows.take(slice(self.first + start, self.first + stop))
+        return self.rows.take(index + self.first)

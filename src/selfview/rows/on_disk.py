@@ -11,9 +11,9 @@ and every batch mixes rows from all over the file.
 
 import mmap
 import os
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from io import FileIO
 from typing import Any, Generic, TypeVar
 
@@ -25,7 +25,7 @@ from selfview.errors import FileFormatError
 
 BLOCK_BYTES = 1 << 20  # read at once: a disk then reads at its full speed
 BUFFER_BYTES = 256 << 20  # of blocks kept, and shuffled together
-_PROBES = 16
+_COMPARED = 16  # rows of a file and its map
 
 Array = NDArray[Any]
 Index = NDArray[np.intp]
@@ -103,7 +103,7 @@ def _address(array: Array) -> int:
 
 def _holds(span: Span, array: Array, mapped: Any) -> bool:
     """Whether the file holds what the map shows: it may have been replaced under its name."""
-    for row in np.unique(np.linspace(0, len(array) - 1, _PROBES).astype(np.intp)).tolist():
+    for row in np.unique(np.linspace(0, len(array) - 1, _COMPARED).astype(np.intp)).tolist():
         try:
             (found,) = span.read([(row, row + 1)])
         except FileFormatError:
@@ -115,42 +115,26 @@ def _holds(span: Span, array: Array, mapped: Any) -> bool:
     return True
 
 
-class _Kept(Generic[B]):
-    """The blocks used last, up to a number of bytes."""
-
-    def __init__(self, read: Callable[[int], B], size: Callable[[B], int]) -> None:
-        self._read, self._size = read, size
-        self._blocks: OrderedDict[int, B] = OrderedDict()
-        self._bytes = 0
-
-    def get(self, numbers: Sequence[int]) -> dict[int, B]:
-        """The blocks of these numbers, those not there read now."""
-        held = {}
-        for number in numbers:
-            if number in self._blocks:
-                held[number] = self._blocks[number]
-                self._blocks.move_to_end(number)
-        for number in numbers:
-            if number not in held:
-                held[number] = self._read(number)
-                self._blocks[number] = held[number]
-                self._bytes += self._size(held[number])
-                while self._bytes > BUFFER_BYTES and next(iter(self._blocks)) not in held:
-                    self._bytes -= self._size(self._blocks.popitem(last=False)[1])
-        return held
-
-
 class _Stored(Generic[B]):
-    """Rows on disk, of which blocks are kept."""
+    """Rows on disk, of which the blocks used last are kept; indexed by a slice or row numbers."""
 
-    def __init__(self, n: int, nbytes: int, size: Callable[[B], int]) -> None:
+    def __init__(self, n: int, nbytes: int) -> None:
         each = max(1, nbytes / n)
         self.n = n
         self.block = max(1, int(BLOCK_BYTES / each))  # rows read at once
         self.window = max(1, int(BUFFER_BYTES / each))  # rows kept
-        self._kept = _Kept(self._block, size)
+        self._kept = lru_cache(max(1, self.window // self.block))(self._block)
 
     def _read(self, ranges: list[tuple[int, int]]) -> list[B]:
+        """The rows of each range."""
+        raise NotImplementedError
+
+    def _rows(self, part: B) -> Any:
+        """Rows that were read, as they are handed out."""
+        raise NotImplementedError
+
+    def _gathered(self, places: list[tuple[B, int]]) -> Any:
+        """The rows of these blocks and places in them."""
         raise NotImplementedError
 
     def _block(self, number: int) -> B:
@@ -162,6 +146,16 @@ class _Stored(Generic[B]):
         """Do all rows fit into what is kept?"""
         return self.n <= self.window
 
+    def __getitem__(self, index: Index | slice) -> Any:
+        if isinstance(index, slice):
+            start, stop, _ = index.indices(self.n)
+            return self._rows(self._read([(start, max(start, stop))])[0])
+        return self._gathered(self._places(index))
+
+    def pick(self, index: Index) -> Any:
+        """Rows from all over, without changing which blocks are kept."""
+        return self._gathered(self._places(index, scattered=not self.fits))
+
     def _places(self, index: Index, scattered: bool = False) -> list[tuple[B, int]]:
         """For each row number, a block and the row's place in it."""
         numbers = index // self.block
@@ -171,30 +165,23 @@ class _Stored(Generic[B]):
             rows, back = np.unique(index, return_inverse=True)
             found = self._read([(row, row + 1) for row in rows.tolist()])
             return [(found[i], 0) for i in back.tolist()]
-        held = self._kept.get(needed)
+        held = {number: self._kept(number) for number in needed}
         places = zip(numbers.tolist(), (index % self.block).tolist(), strict=True)
         return [(held[number], row) for number, row in places]
 
 
 class StoredArray(_Stored[Array]):
-    """An array on disk, indexed by a slice or by row numbers."""
+    """An array on disk."""
 
     def __init__(self, span: Span) -> None:
-        super().__init__(span.shape[0], span.shape[0] * span.row_bytes, lambda block: block.nbytes)
+        super().__init__(span.shape[0], span.shape[0] * span.row_bytes)
         self._span = span
 
     def _read(self, ranges: list[tuple[int, int]]) -> list[Array]:
         return self._span.read(ranges)
 
-    def __getitem__(self, index: Index | slice) -> Array:
-        if isinstance(index, slice):
-            start, stop, _ = index.indices(self.n)
-            return self._read([(start, max(start, stop))])[0]
-        return self._gathered(self._places(index))
-
-    def pick(self, index: Index) -> Array:
-        """Rows from all over, without changing which blocks are kept."""
-        return self._gathered(self._places(index, scattered=not self.fits))
+    def _rows(self, part: Array) -> Array:
+        return part
 
     def _gathered(self, places: list[tuple[Array, int]]) -> Array:
         rows = np.empty((len(places), *self._span.shape[1:]), self._span.dtype)
@@ -211,8 +198,7 @@ class StoredCsr(_Stored[Csr]):
 
     def __init__(self, data: Span, indices: Span, indptr: Array, columns: int) -> None:
         each = data.dtype.itemsize + indices.dtype.itemsize
-        nbytes = int(indptr[-1]) * each
-        super().__init__(len(indptr) - 1, nbytes, lambda block: sum(part.nbytes for part in block))
+        super().__init__(len(indptr) - 1, int(indptr[-1]) * each)
         self._data, self._indices, self._columns = data, indices, columns
         self._indptr = np.array(indptr, dtype=np.int64)
 
@@ -222,31 +208,18 @@ class StoredCsr(_Stored[Csr]):
         parts = self._data.read(places), self._indices.read(places)
         return list(zip(*parts, starts, strict=True))
 
-    def __getitem__(self, index: Index | slice) -> sp.csr_array:
-        if isinstance(index, slice):
-            start, stop, _ = index.indices(self.n)
-            return self._matrix(*self._read([(start, max(start, stop))])[0])
-        return self._gathered(self._places(index))
-
-    def pick(self, index: Index) -> sp.csr_array:
-        """Rows from all over, without changing which blocks are kept."""
-        return self._gathered(self._places(index, scattered=not self.fits))
+    def _rows(self, part: Csr) -> sp.csr_array:
+        matrix = sp.csr_array(part, shape=(len(part[2]) - 1, self._columns))
+        matrix.sum_duplicates()
+        return matrix
 
     def _gathered(self, places: list[tuple[Csr, int]]) -> sp.csr_array:
         rows = [
             (data[indptr[row] : indptr[row + 1]], indices[indptr[row] : indptr[row + 1]])
             for (data, indices, indptr), row in places
         ]
-        return self._matrix(
-            np.concatenate([row[0] for row in rows]),
-            np.concatenate([row[1] for row in rows]),
-            np.cumsum([0, *(len(row[0]) for row in rows)]),
-        )
-
-    def _matrix(self, data: Array, indices: Array, indptr: Array) -> sp.csr_array:
-        matrix = sp.csr_array((data, indices, indptr), shape=(len(indptr) - 1, self._columns))
-        matrix.sum_duplicates()
-        return matrix
+        data, indices = (np.concatenate(parts) for parts in zip(*rows, strict=True))
+        return self._rows((data, indices, np.cumsum([0, *(len(row[0]) for row in rows)])))
 
 
 def stored_array(array: Array) -> StoredArray | None:

@@ -51,14 +51,7 @@ def kept(
 ) -> dict[str, Tensor]:
     """Tensors from the file at `path` if it is about the same, else made now and written there.
 
-    Parameters
-    ----------
-    path : Path or None
-        None keeps nothing.
-    about : mapping
-        What the tensors depend on, that JSON can hold.
-    make : callable
-        Computes the tensors.
+    `about` is what the tensors depend on, as JSON can hold it. Without a path nothing is kept.
     """
     if path is None:
         return make()
@@ -120,13 +113,7 @@ class Checkpoints:
         self._lock.close()
 
     def latest(self) -> State | None:
-        """The newest state that can be read, or None.
-
-        Raises
-        ------
-        CheckpointError
-            If the folder holds states of another run.
-        """
+        """The newest state that can be read, or None; CheckpointError for one of another run."""
         damaged: FileFormatError | None = None
         for path in reversed(self._paths()):
             try:

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from selfview.errors import InputError, MissingDependencyError, SelfViewError
 from selfview.networks import encoders
 from selfview.networks.convolution import Convolution, Flatten
-from selfview.saving.files import write_bytes
+from selfview.saving.files import write_bytes, write_object
 
 
 class Preparation(Protocol):
@@ -130,8 +130,7 @@ def export(
         "largest_difference": difference,
     }
     write_bytes(path, content)
-    text = json.dumps(description, indent=2) + "\n"
-    write_bytes(path.with_name(path.name + ".json"), text.encode())
+    write_object(path.with_name(path.name + ".json"), description)
     if preparation is not None:
         preparation.save(path.parent)
     return description
@@ -199,7 +198,7 @@ def _verify(model: Encoding, rows: NDArray[np.float32], again: Embed | None) -> 
     if not worst <= TOLERANCE:
         raise ExportError(
             f"the exported encoder differs from transform by {worst:.2g}: it can't be traced "
-            "(does an own encoder branch on its input, or draw random numbers?)"
+            "(does a custom encoder branch on its input, or draw random numbers?)"
         )
     return worst
 

@@ -7,7 +7,7 @@ import json
 import os
 import socket
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -42,6 +42,12 @@ def read_object(path: Path) -> dict[str, Any]:
     return content
 
 
+def write_object(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file that people can read; what JSON can't hold is written as its text."""
+    text = json.dumps(content, indent=2, default=str, ensure_ascii=False)
+    write_bytes(path, (text + "\n").encode())
+
+
 def unwritable(path: Path, error: OSError) -> CheckpointError:
     """The error that says what can't be written, why, and what to do."""
     reason = error.strerror or str(error)
@@ -51,33 +57,15 @@ def unwritable(path: Path, error: OSError) -> CheckpointError:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Put `data` at `path` so that a reader, or a crash, sees all of it or nothing."""
-    with whole(path) as file:
+    with atomic_write(path) as file:
         file.write(data)
 
 
 @contextlib.contextmanager
-def whole(path: Path) -> Iterator[BinaryIO]:
+def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """A file to write to, which appears at `path` once all is written and on the disk.
 
-    If that fails, what was at `path` before is still there.
-
-    Parameters
-    ----------
-    path : Path
-
-    Raises
-    ------
-    CheckpointError
-        If it can't be written, saying what to do.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as name:
-    ...     with whole(Path(name) / "a.txt") as file:
-    ...         _ = file.write(b"all of it")
-    ...     (Path(name) / "a.txt").read_bytes()
-    b'all of it'
+    If that fails, what was at `path` before is still there, and a CheckpointError says what to do.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -121,22 +109,8 @@ def locked(folder: Path) -> Iterator[None]:
     """A folder that is ours alone: made if need be, cleared of what a killed owner left half done.
 
     The system drops the lock with the process that holds it, however that ends, so there is
-    nothing to clean up by hand. Threads of one process exclude each other too.
-
-    Parameters
-    ----------
-    folder : Path
-
-    Raises
-    ------
-    CheckpointError
-        If another has it, saying who, or if it can't be written to.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as name, locked(Path(name) / "run"):
-    ...     pass
+    nothing to clean up by hand. Threads of one process exclude each other too. If another has the
+    folder, a CheckpointError says who.
     """
     made = not folder.exists()
     lock = _acquired(folder)

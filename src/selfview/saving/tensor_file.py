@@ -24,24 +24,16 @@ _MAX_HEADER = 100 << 20  # bytes; the limit of the safetensors library itself
 
 def write_state(path: Path, tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> None:
     """Write tensors and JSON-able `meta` to one file, atomically."""
-    write_bytes(path, pack_state(tensors, meta))
-
-
-def pack_state(tensors: Mapping[str, Tensor], meta: Mapping[str, Any]) -> bytes:
-    """Tensors and JSON-able `meta` as the content of a file."""
     # Clones: safetensors refuses tensors that share memory, as tied weights do.
     plain = {name: t.detach().cpu().contiguous().clone() for name, t in tensors.items()}
     header = {"format": str(FORMAT), "meta": json.dumps(meta, allow_nan=True)}
-    return save_tensors(plain, metadata=header)
+    write_bytes(path, save_tensors(plain, metadata=header))
 
 
 def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and `meta` of a file that `write_state` made.
 
-    Raises
-    ------
-    FileFormatError
-        If the file is missing, cut short, damaged, of a newer format, or not of this kind.
+    FileFormatError if it is missing, cut short, damaged, of a newer format, or not of this kind.
     """
     if path.exists() and not path.is_file():  # a pipe would block, a device may never end
         raise FileFormatError(f"{path} is not an ordinary file")
@@ -49,11 +41,6 @@ def read_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         data = path.read_bytes()
     except OSError as error:
         raise FileFormatError(f"{path} can't be read: {error.strerror or error}") from error
-    return unpack_state(path, data)
-
-
-def unpack_state(path: Path, data: bytes) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Tensors and `meta` of the content of the file at `path`, as `read_state` gives them."""
     header = _header(path, data)
     version = header.get("format", "")
     if not (version.isdecimal() and len(version) < 10) or "meta" not in header:

@@ -2,19 +2,17 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.function import once_differentiable
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from selfview.distributed import Group, all_reduce
+from selfview.distributed import Group, summed
 
 
 @contextmanager
 def synchronised(network: nn.Module, group: Group) -> Iterator[None]:
-    """A place where the batch norms of `network` normalise over the batch of all processes.
+    """Within it, the batch norms of `network` normalise over the batch of all processes.
 
     Each is replaced by a twin with the same parameters and buffers, and comes back afterwards.
     """
@@ -52,11 +50,21 @@ class GlobalBatchNorm(_BatchNorm):
         if not self.training and self.running_mean is not None:
             mean, variance = self.running_mean, self.running_var
             return nn.functional.batch_norm(x, mean, variance, self.weight, self.bias, eps=self.eps)
-        y, mean, variance, n = _Normalise.apply(x, self.weight, self.bias, self.eps)  # type: ignore[no-untyped-call]
+        # Sums are in float64, where the square of the mean can be taken off again without loss.
+        dims = [d for d in range(x.ndim) if d != 1]  # all but channels
+        wide = x.double()
+        count = wide.new_full((1,), x.numel() / x.shape[1])
+        sums = summed(torch.cat([wide.sum(dims), wide.square().sum(dims), count]))
+        n = sums[-1].detach()
+        mean, square = (sums[:-1] / n).chunk(2)  # (channels,) each
+        variance = (square - mean.square()).clamp_min(0)
         if self.training and self.track_running_stats and self.running_mean is not None:
             self._remember(mean, variance, float(n))
-        normalised: Tensor = y
-        return normalised
+        shape = [1, -1] + [1] * (x.ndim - 2)
+        y = ((wide - mean.view(shape)) * (variance + self.eps).rsqrt().view(shape)).float()
+        if self.affine:
+            y = torch.addcmul(self.bias.view(shape), y, self.weight.view(shape))
+        return y.to(x.dtype)
 
     @torch.no_grad()
     def _remember(self, mean: Tensor, variance: Tensor, n: float) -> None:
@@ -69,50 +77,3 @@ class GlobalBatchNorm(_BatchNorm):
         self.running_mean.lerp_(mean.to(self.running_mean), momentum)
         unbiased = variance * (n / max(n - 1, 1))
         self.running_var.lerp_(unbiased.to(self.running_var), momentum)
-
-
-class _Normalise(torch.autograd.Function):
-    """Scale and shift to the moments over all processes; also returns moments and row count.
-
-    Sums are in float64, where the square of the mean can be taken off again without loss.
-    """
-
-    @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
-    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        dims = [d for d in range(x.ndim) if d != 1]  # all but channels
-        wide = x.double()
-        count = wide.new_full((1,), x.numel() / x.shape[1])
-        sums = all_reduce(torch.cat([wide.sum(dims), wide.square().sum(dims), count]))
-        n = sums[-1]
-        mean, square = (sums[:-1] / n).chunk(2)  # (channels,) each
-        variance = (square - mean.square()).clamp_min(0)
-        shape = [1, -1] + [1] * (x.ndim - 2)
-        inverse = (variance + eps).rsqrt().view(shape)
-        normal = ((wide - mean.view(shape)) * inverse).float()
-        y = normal
-        if weight is not None and bias is not None:
-            y = torch.addcmul(bias.view(shape), normal, weight.view(shape))
-        ctx.save_for_backward(normal, inverse.float(), weight, n)
-        ctx.dims, ctx.shape = dims, shape
-        ctx.mark_non_differentiable(mean, variance, n)
-        return y.to(x.dtype), mean, variance, n
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
-        normal, inverse, weight, n = ctx.saved_tensors
-        kind, gradient = gradients[0].dtype, gradients[0].float()
-        own = torch.cat(
-            [
-                gradient.sum(ctx.dims, dtype=torch.float64),
-                (gradient * normal).sum(ctx.dims, dtype=torch.float64),
-            ]
-        )
-        of_bias, of_weight = own.float().chunk(2)
-        mean, slope = ((all_reduce(own.clone()) / n).float().view(2, *ctx.shape[1:])).unbind(0)
-        of_x = (gradient - mean - normal * slope) * inverse
-        if weight is None:
-            return of_x.to(kind), None, None, None
-        return (of_x * weight.view(ctx.shape)).to(kind), of_weight, of_bias, None

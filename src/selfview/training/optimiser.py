@@ -18,10 +18,6 @@ class Adam:
 
     `torch.optim.Adam` imports PyTorch's compiler when it is made, which takes a fresh process as
     long as a small fit does.
-
-    Parameters
-    ----------
-    parameters : sequence of Parameter
     """
 
     def __init__(self, parameters: Sequence[nn.Parameter]) -> None:
@@ -70,13 +66,7 @@ class Adam:
         }
 
     def load(self, tensors: Mapping[str, Tensor], prefix: str) -> None:
-        """Take the state that `tensors` named.
-
-        Raises
-        ------
-        ValueError
-            If moments and weights don't belong together.
-        """
+        """Take the state that `tensors` named; ValueError if it is not one of these weights."""
         state: dict[int, dict[str, Tensor]] = {}
         for key, tensor in tensors.items():
             if key.startswith(f"{prefix}."):

@@ -36,20 +36,9 @@ def seconds_per_step(times: list[float]) -> float:
 class Progress:
     """What a run shows on standard error, so that standard output stays the program's own.
 
-    The headline comes after a few steps, with a forecast that these steps give.
-
-    Parameters
-    ----------
-    headline : str
-        What is done.
-    epochs : range
-        The epochs of this run.
-    steps : int
-        Optimiser steps in an epoch.
-    verbose : int
-        0 shows nothing.
-    started : float
-        `time.monotonic()` when the fit began: the forecast counts the preparation too.
+    The headline comes after a few steps, with a forecast that these steps give. `epochs` are those
+    of this run, with so many optimiser `steps` each. The forecast counts from `started`, the
+    `time.monotonic()` at which preparation began. With `verbose` 0 nothing is shown.
     """
 
     def __init__(

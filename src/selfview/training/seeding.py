@@ -1,8 +1,8 @@
 """torch's global random state, borrowed; and initial weights that don't depend on it.
 
-The global state is one for all threads of a process. What our own code draws while training comes
-from generators of its own. Only layers that draw by themselves, as dropout in an own encoder does,
-take the global state: fits of those in several threads at once disturb one another.
+All threads of a process share the global state. Our code draws from generators of its own while
+training. Only layers that draw by themselves, as dropout in a custom encoder does, use the global
+state: fits of those in several threads at once disturb one another.
 """
 
 import threading
@@ -21,7 +21,7 @@ _loan = ExitStack()  # gives the caller's state back
 
 @contextmanager
 def own_randomness(seed: int) -> Iterator[None]:
-    """A place where torch's global random state is ours; after it, it is the caller's again.
+    """Within it, torch's global random state is ours; after it, it is the caller's again.
 
     Of several in different threads, the last to end gives it back.
     """
@@ -49,7 +49,7 @@ def seed_layers(seed: int) -> None:
 
 @contextmanager
 def own_weights(seed: int) -> Iterator[None]:
-    """A place where the seed alone decides the weights of new layers, whatever other threads do.
+    """Within it, the seed alone decides the weights of new layers, whatever other threads do.
 
     They are the ones that torch draws after `torch.manual_seed(seed)`.
     """

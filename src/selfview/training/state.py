@@ -3,37 +3,17 @@
 import math
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from torch import Tensor
 
-from selfview.distributed import Group
 from selfview.errors import FileFormatError
-from selfview.saving.checkpoints import Checkpoints, State
-from selfview.saving.tensor_file import numbers_of, pack_state, unpack_state
+from selfview.saving.checkpoints import State
+from selfview.saving.tensor_file import numbers_of
 from selfview.training.loop import EpochProgress, Phase, all_finite, not_finite
 from selfview.training.optimiser import Adam
 
 History = list[dict[str, float]]
-
-
-def latest_state(keeper: Checkpoints, group: Group) -> State | None:
-    """The newest state that `keeper` has, read by the process that leads, in all of them."""
-    if group.size == 1:
-        return keeper.latest()
-
-    def read() -> bytes | None:
-        state = keeper.latest()
-        if state is None:
-            return None
-        return pack_state(state.tensors, {**state.meta, "path": str(state.path)})
-
-    data = group.from_main(read)
-    if data is None:
-        return None
-    tensors, meta = unpack_state(Path("checkpoint"), data)
-    return State(Path(meta["path"]), tensors, meta)
 
 
 def seed_of(state: State) -> int:
@@ -45,17 +25,9 @@ def seed_of(state: State) -> int:
 
 
 class TrainingState:
-    """A network, its phases and optimisers, and the epochs and steps that are done.
+    """A network, its phases and optimisers (one each), and the epochs and steps that are done.
 
-    Parameters
-    ----------
-    network : nn.Module
-    phases : sequence of Phase
-    seed : int
-    optimisers : list of Adam, optional
-        One a phase; new ones if there are none yet.
-    history : list of dict
-        A row for each epoch that is done.
+    `history` has a row for each epoch that is done.
     """
 
     def __init__(

@@ -74,7 +74,7 @@ def test_an_own_encoder_is_asked_for_at_load(blobs, tmp_path):
 
     model = small(encoder=own()).fit(blobs[0])
     model.save(tmp_path / "run")
-    with pytest.raises(InputError, match="own encoder: pass one of the same architecture"):
+    with pytest.raises(InputError, match="custom encoder: pass one of the same architecture"):
         SelfView.load(tmp_path / "run")
     loaded = SelfView.load(tmp_path / "run", encoder=own())
     np.testing.assert_array_equal(loaded.transform(blobs[0]), model.transform(blobs[0]))

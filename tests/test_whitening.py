@@ -1,4 +1,4 @@
-"""Principal axes: a turn and a change of lengths after training, that training never sees."""
+"""Partial whitening: a rotation and a scaling after training, that training never sees."""
 
 import numpy as np
 import pytest

@@ -17,7 +17,7 @@ from selfview.networks.forward import autocast_weights, without_weight_grad
 
 
 class Centred(nn.Module):
-    """An own encoder that looks at the batch as a whole."""
+    """A custom encoder that looks at the batch as a whole."""
 
     def __init__(self):
         super().__init__()
@@ -51,17 +51,17 @@ def in_turn(batches):
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize(("kind", "scale"), [("mlp", 1.0), ("mlp", 4.0), ("cnn", 1.0), ("own", 1)])
 def test_one_pass_equals_a_pass_for_each(kind, scale, count):
-    together = network(kind, scale)
-    apart = copy.deepcopy(together)
+    one_pass = network(kind, scale)
+    per_batch = copy.deepcopy(one_pass)
     xs = batches(kind, count)
-    found = together(in_turn(xs), parts=count)
-    expected = in_turn([apart(x) for x in xs])
+    found = one_pass(in_turn(xs), parts=count)
+    expected = in_turn([per_batch(x) for x in xs])
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
     found.square().sum().backward()
     expected.square().sum().backward()
-    for (name, a), b in zip(together.named_parameters(), apart.parameters(), strict=True):
+    for (name, a), b in zip(one_pass.named_parameters(), per_batch.parameters(), strict=True):
         torch.testing.assert_close(a.grad, b.grad, rtol=1e-3, atol=1e-3, msg=name)
-    for (name, a), b in zip(together.named_buffers(), apart.buffers(), strict=True):
+    for (name, a), b in zip(one_pass.named_buffers(), per_batch.buffers(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5, msg=name)
 
 

@@ -1,4 +1,4 @@
-"""Columns of unlike units: tables as they come, without a scaler in front."""
+"""Columns of different scale: tables as they come, without a scaler in front."""
 
 import numpy as np
 import pytest
@@ -37,16 +37,16 @@ def table(n=80):
     return X * [1e-3, 1.0, 1e6, 1.0, 10.0, 0.0] + [0, 0, 0, 0, 0, 7e8]
 
 
-def test_spreads_are_the_standard_deviations_and_only_of_unlike_columns():
+def test_column_stds_are_found_only_if_columns_differ_in_scale():
     X = table()
-    spreads = as_rows(X).summary().column_stds
-    np.testing.assert_allclose(spreads[:5], X[:, :5].std(0), rtol=1e-4)
-    assert spreads[5] == pytest.approx(7e8)
+    stds = as_rows(X).summary().column_stds
+    np.testing.assert_allclose(stds[:5], X[:, :5].std(0), rtol=1e-4)
+    assert stds[5] == pytest.approx(7e8)
     assert as_rows(X / X.std(0).clip(1e-9)[None] * [1, 2, 3, 1, 5, 0]).summary().column_stds == ()
     assert as_rows(load_wine().data).summary().column_stds != ()
 
 
-def test_spreads_are_right_for_rows_in_many_chunks(monkeypatch):
+def test_column_stds_are_right_for_rows_in_many_chunks(monkeypatch):
     monkeypatch.setattr("selfview.rows.base.CHUNK_BYTES", 200)
     X = table(300)
     np.testing.assert_allclose(as_rows(X).summary().column_stds[:5], X[:, :5].std(0), rtol=1e-4)
@@ -71,13 +71,13 @@ def test_raw_wine_is_learned_and_its_clusters_are_its_cultivars():
     assert agreement(X) < 0.5
 
 
-def test_steps_are_counted_in_the_columns_spreads():
+def test_steps_are_counted_in_the_columns_standard_deviations():
     model = small().fit(table())
     assert model.epsilon_ == pytest.approx(0.1 * np.sqrt(5), rel=1e-3)  # one column is constant
     assert model.network_.encoder.scale.shape == (6,)
 
 
-def test_a_number_for_xi_is_in_the_columns_spreads_as_one_for_epsilon_is():
+def test_a_number_for_xi_is_in_the_columns_standard_deviations_as_one_for_epsilon_is():
     X = table()[:, :5]
     for views, length in (("random", 0.7), ("adversarial", 0.2)):
         model = small(views=views, xi=0.7, epsilon=0.2, neighbours=0)
@@ -129,7 +129,7 @@ def test_an_exported_encoder_takes_the_columns_as_they_come(tmp_path):
     np.testing.assert_allclose(found, model.transform(X), rtol=1e-3, atol=1e-3)
 
 
-def test_spreads_of_another_number_than_the_columns_are_refused(tmp_path):
+def test_scales_of_another_number_than_the_columns_are_refused(tmp_path):
     from safetensors import safe_open
     from safetensors.torch import load_file, save_file
 

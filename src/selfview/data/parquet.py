@@ -1,0 +1,85 @@
+"""Parquet, a batch of a row group at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from selfview.data.guard import need, reading, regular_file
+from selfview.data.table_files import ROWS, TableRows, as_text
+from selfview.errors import FileFormatError, InputError
+
+_BUFFER = 2**16  # bytes a column
+
+
+class ParquetFile:
+    """A Parquet file, read a row group's batch at a time."""
+
+    header = True
+
+    def __init__(self, source: Path, _header: bool | None, _hints: Sequence[str]) -> None:
+        parquet = need("pyarrow.parquet")
+        self.path = regular_file(source)
+        with reading(self.path, "Parquet"):
+            # With a buffer, pages are read as they are needed, not a row group whole.
+            self._file = parquet.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False)
+            self.columns = tuple(str(c) for c in self._file.schema_arrow.names)
+            self.index = _pandas_index(self._file.schema_arrow.metadata)
+            if self._file.metadata.num_rows == 0:
+                raise FileFormatError(f"{self.path} holds no rows")
+
+    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
+        schema = self._file.schema_arrow
+        wrong = [c for c in columns if not _is_numeric(schema.field(c).type)]
+        if wrong:
+            raise InputError(
+                f"{self.path}: {', '.join(map(repr, wrong[:5]))} holds no numbers; "
+                "name it as --label or --id, or leave it out of the file"
+            )
+        start = 0
+        with reading(self.path, "Parquet"):
+            wanted = list(dict.fromkeys((*columns, *aside)))
+            for batch in self._file.iter_batches(ROWS, columns=wanted):
+                yield self._chunk(batch, columns, aside, start)
+                start += batch.num_rows
+        need("pyarrow").default_memory_pool().release_unused()
+
+    def _chunk(
+        self, batch: Any, columns: Sequence[str], aside: Sequence[str], start: int
+    ) -> TableRows:
+        values = np.empty((batch.num_rows, len(columns)), dtype=np.float32)
+        for i, column in enumerate(columns):
+            array = batch.column(column)
+            with np.errstate(over="ignore"):  # beyond float32: infinite, named below
+                values[:, i] = array.cast("float64").to_numpy(zero_copy_only=False)
+        finite = np.isfinite(values)
+        good = np.array([bool(row.all()) for row in finite])
+        bad = [
+            f"row {start + i}: {columns[int(np.argmin(finite[i]))]!r} is missing or not finite"
+            for i in np.flatnonzero(~good)
+        ]
+        texts = {
+            c: [as_text(v) for v, ok in zip(batch.column(c).to_pylist(), good, strict=True) if ok]
+            for c in aside
+        }
+        return TableRows(values[good], texts, bad)
+
+
+def _is_numeric(kind: Any) -> bool:
+    types = need("pyarrow.types")
+    return bool(
+        types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+        or types.is_decimal(kind)
+    )  # fmt: skip
+
+
+def _pandas_index(metadata: dict[bytes, bytes] | None) -> tuple[str, ...]:
+    try:
+        kept = json.loads((metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
+    except (ValueError, AttributeError):
+        return ()
+    return tuple(c for c in kept if isinstance(c, str)) if isinstance(kept, list) else ()
