@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data import Dataset
+from selfview.evaluation.clustering import kmeans
 from selfview.labels import looks_continuous
 
 CLUSTERS = 8  # where no label says how many
@@ -84,14 +85,7 @@ def _column(name: str, values: NDArray[Any]) -> Column:
 
 def _clusters(Z: NDArray[Any], k: int, seed: int) -> Column:
     """k-means on the embedding, the largest cluster first."""
-    import warnings
-
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than clusters
-        found = KMeans(k, n_init=5, random_state=seed).fit_predict(Z)
+    found = kmeans(np.asarray(Z, np.float64), k, seed, starts=5)
     order = np.argsort(-np.bincount(found, minlength=k), kind="stable")
     rank = np.empty(k, dtype=np.uint16)
     rank[order] = np.arange(k)
