@@ -19,7 +19,7 @@ from selfview.paper.plan import Choice, jobs_of, missing
 from selfview.paper.records import RECORDS, read_shelf
 from selfview.paper.running import run
 from selfview.saving.checkpoints import Checkpoints
-from selfview.training.progress import watched
+from selfview.training.progress import Progress
 
 EVERYTHING = ("fit", "scores", "data", "parameters", "resolved", "history", "health", "provenance")
 
@@ -116,13 +116,15 @@ def test_an_interrupted_run_goes_on_with_the_same_bits(folders, tmp_path, monkey
     run(job, tmp_path / "other", tmp_path / "whole", budget="smoke")
     expected = np.load(tmp_path / "whole" / job[0].fit.key / training.EMBEDDING)
 
-    def stop_in_the_second(metrics):
+    def stop_in_the_second(_progress, metrics):
         if metrics["epoch"] == 2:
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Checkpoints, "INTERVAL", -1.0)
-    with watched(stop_in_the_second), pytest.raises(KeyboardInterrupt):
-        run(job, *folders, budget="smoke")
+    with monkeypatch.context() as patch:
+        patch.setattr(Progress, "after_epoch", stop_in_the_second)
+        with pytest.raises(KeyboardInterrupt):
+            run(job, *folders, budget="smoke")
     assert list((folders[1] / job[0].fit.key / "checkpoint").glob("checkpoint-000001-*"))
     run(job, *folders, budget="smoke")
     resumed = np.load(folders[1] / job[0].fit.key / training.EMBEDDING)

@@ -39,7 +39,7 @@ from selfview.evaluation.split import random_fifth
 from selfview.rows.base import Rows
 from selfview.rows.conversion import as_rows
 from selfview.saving.files import locked
-from selfview.training.progress import duration, watched
+from selfview.training.progress import duration
 from selfview.training.tensorboard import Events
 
 
@@ -122,40 +122,37 @@ def _notes(lines: Any) -> None:
 
 def run(plan: Plan, *, tensorboard: bool, report: bool) -> None:
     """Fit, judge and write the run folder; of several processes, only the first one writes."""
-    if not plan.group.is_main:
-        with plan.group.all_or_none():
-            pass
-        _fit(plan, None)
-        return
+    events = Events(plan.events) if tensorboard else None
+    plan.model.set_params(on_epoch=events)  # in all processes: the first one calls it
     with ExitStack() as stack:
         with plan.group.all_or_none():
-            stack.enter_context(locked(plan.out))
-            events = _prepare_folder(plan, tensorboard)
-        _fit(plan, events)
-        _write(plan, report)
+            if plan.group.is_main:
+                stack.enter_context(locked(plan.out))
+                _prepare_folder(plan)
+        _fit(plan)
+        if events is not None:
+            events.close()
+        if plan.group.is_main:
+            _write(plan, report)
 
 
-def _prepare_folder(plan: Plan, tensorboard: bool) -> Events | None:
-    events = Events(plan.events) if tensorboard else None
+def _prepare_folder(plan: Plan) -> None:
     if plan.resume and not list(plan.checkpoint.glob("checkpoint-*.safetensors")):
         _notes([f"there is no checkpoint in {plan.checkpoint}: starting from the beginning"])
     if not plan.resume:
         _forget(plan.checkpoint)
     plan.config.write(plan.checkpoint)
-    return events
 
 
-def _fit(plan: Plan, events: Events | None) -> None:
+def _fit(plan: Plan) -> None:
     try:
-        with warnings.catch_warnings(), watched(events):
+        with warnings.catch_warnings():
             _warn_in_notes()
             plan.model.fit(plan.rows)
     except SelfViewError:
         if plan.group.is_main:
             _leave_nothing(plan)
         raise
-    if events is not None:
-        events.close()
 
 
 def _warn_in_notes() -> None:

@@ -362,7 +362,6 @@ class Embedder(VerdictMixin, TransformMixin):
         def transform(X: Any) -> NDArray[np.float32]:
             given = as_rows(X)
             expect_shape(given, rows.shape, type(self).__name__)
-            given.check()
             network, plan = delivered()
             width = self._embedding_dim(network.encoder, plan)
             own = not isinstance(self.encoder, str)

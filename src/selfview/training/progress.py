@@ -3,9 +3,7 @@
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping
 from itertools import pairwise
 from typing import Any, Self
 
@@ -13,19 +11,6 @@ PLAIN_LINES = 10  # of a whole run, where there is no terminal
 WARM_STEPS = 2  # the first steps allocate memory, choose kernels and search for neighbours
 TIMED_STEPS = 5
 WORTH_TIMING = 20  # steps; a shorter fit is over before a forecast would be
-
-Watcher = Callable[[Mapping[str, float]], None]
-_WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
-
-
-@contextmanager
-def watched(watcher: Watcher | None) -> Iterator[None]:
-    """Within it, every fit calls `watcher` with the metrics of each epoch."""
-    token = _WATCHER.set(watcher)
-    try:
-        yield
-    finally:
-        _WATCHER.reset(token)
 
 
 def seconds_per_step(times: list[float]) -> float:
@@ -48,7 +33,6 @@ class Progress:
         self._epochs, self._steps, self._verbose = epochs, steps, verbose
         self._started, self._times = started, [time.monotonic()]
         self._first_epoch = time.monotonic()
-        self._watcher = _WATCHER.get()
         self._bar: Any = None  # of rich, on a terminal
 
     def __enter__(self) -> Self:
@@ -67,8 +51,6 @@ class Progress:
 
     def after_epoch(self, row: Mapping[str, float]) -> None:
         """Show the metrics of an epoch that ended."""
-        if self._watcher is not None:
-            self._watcher(row)
         self.after_step()  # the epoch's last
         steps = self._steps * len(self._epochs)
         waits = self._headline and steps >= WORTH_TIMING and row["epoch"] < self._epochs.stop

@@ -1,6 +1,5 @@
 """TensorBoard events of a fit, written as its epochs end."""
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,7 @@ from selfview.errors import MissingDependencyError
 
 
 class Events:
-    """A writer of event files into `folder`: call it with the metrics of an epoch.
+    """A writer of event files into `folder`, to be passed as `on_epoch`.
 
     Every metric of `history_` becomes a scalar of its own name; the step is the epoch. The file is
     made with the first epoch: what an interrupted run wrote from there on is then superseded.
@@ -25,13 +24,12 @@ class Events:
         self._make: Any = SummaryWriter
         self._writer: Any = None
 
-    def __call__(self, row: Mapping[str, float]) -> None:
-        epoch = int(row["epoch"])
+    def __call__(self, end: Any) -> None:  # an EpochEnd
         if self._writer is None:
-            self._writer = self._make(str(self.folder), purge_step=epoch)
-        for name, value in row.items():
+            self._writer = self._make(str(self.folder), purge_step=end.epoch)
+        for name, value in end.metrics.items():
             if name != "epoch":
-                self._writer.add_scalar(name, value, epoch)
+                self._writer.add_scalar(name, value, end.epoch)
         self._writer.flush()
 
     @staticmethod
