@@ -29,6 +29,7 @@ from sklearn.neural_network import MLPRegressor
 from selfview import baselines, evaluate, load_dataset
 from selfview.estimator.recipes import RECIPES
 from selfview.networks import encoders
+from selfview.networks.decoders import make_decoder
 
 SEED, DIM, BATCH, RATE = 0, 10, 256, 1e-3
 NEIGHBOURS = 10
@@ -129,7 +130,7 @@ def pythae_code(kind: str, X: np.ndarray, epochs: int) -> np.ndarray:
     class Decoder(BaseDecoder):  # type: ignore[misc]
         def __init__(self) -> None:
             super().__init__()
-            self.layers = encoders.make_decoder(encoder, DIM, shape, True)
+            self.layers = make_decoder(encoder, DIM, shape, True)
 
         def forward(self, z: torch.Tensor) -> Any:
             return ModelOutput(reconstruction=self.layers(z))

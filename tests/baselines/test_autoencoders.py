@@ -33,6 +33,7 @@ from selfview.baselines.learned import mean_and_scale
 from selfview.errors import InputError
 from selfview.estimator.base import FitPlan
 from selfview.networks import encoders
+from selfview.networks.decoders import cnn_decoder
 from selfview.networks.start import principal_start
 from selfview.rows.base import Summary
 from selfview.rows.conversion import as_rows
@@ -252,7 +253,7 @@ def test_table_1_counts():
 def test_the_decoder_gives_images_of_the_size_that_came(shape, batch_norm):
     x = torch.randn(2, *shape)
     encoder = encoders.cnn_encoder(shape, 3, batch_norm)
-    assert encoders.cnn_decoder(3, shape, batch_norm)(encoder(x)).shape == x.shape
+    assert cnn_decoder(3, shape, batch_norm)(encoder(x)).shape == x.shape
 
 
 @EACH

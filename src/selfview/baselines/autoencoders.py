@@ -21,6 +21,7 @@ from selfview.estimator import parameters
 from selfview.estimator.base import FitPlan
 from selfview.estimator.recipes import RECIPES
 from selfview.networks import encoders
+from selfview.networks.decoders import make_decoder
 from selfview.networks.encoders import EncodingNetwork
 from selfview.networks.start import principal_start
 from selfview.training.loop import Phase, Step
@@ -185,7 +186,7 @@ class AutoEncoder(Learned):
 
     def _decoder(self, dim: int, plan: FitPlan) -> nn.Module:
         name = self._encoder_for(plan.shape)
-        made = encoders.make_decoder(
+        made = make_decoder(
             name if isinstance(name, str) else "mlp", dim, plan.shape, self.batch_norm
         )
         # Its first output is the mean row: random outputs would mislead the encoder.

@@ -23,6 +23,7 @@ from selfview.errors import InputError, MissingDependencyError, SelfViewError
 from selfview.networks import encoders
 from selfview.networks.convolution import Convolution, Flatten
 from selfview.saving.files import write_bytes, write_object
+from selfview.saving.layers import ExportError, described_layers, rebuilt_layers
 
 
 class Preparation(Protocol):
@@ -53,10 +54,6 @@ INPUT, OUTPUT = "rows", "embedding"
 _TRIED = (1, 2, 7)  # rows in a batch, when an export is verified
 
 Embed = Callable[[NDArray[np.float32]], NDArray[np.float32]]
-
-
-class ExportError(SelfViewError):
-    """The encoder can't be put into the format."""
 
 
 class Exported(nn.Module):
@@ -250,7 +247,7 @@ def _safetensors(
 ) -> tuple[bytes, Embed, list[dict[str, Any]]]:
     from safetensors.torch import load, save
 
-    layers = [_layer(name, part) for name, part in _flat(module.encoder)]
+    layers = described_layers(module.encoder)
     tensors = {
         name: tensor.contiguous().clone()
         for name, tensor in module.encoder.state_dict().items()
@@ -258,23 +255,8 @@ def _safetensors(
     }
     content = save(tensors)
     # From what a reader gets and nothing else: if a layer isn't fully described, it shows here.
-    rebuilt = Exported(_rebuilt(json.loads(json.dumps(layers)), load(content)), module.shape)
+    rebuilt = Exported(rebuilt_layers(json.loads(json.dumps(layers)), load(content)), module.shape)
     return content, _caller(rebuilt), layers
-
-
-def _rebuilt(layers: list[dict[str, Any]], tensors: dict[str, Tensor]) -> nn.Sequential:
-    """The encoder that a description and its tensors say."""
-    parts = []
-    for layer in layers:
-        kind = getattr(nn, layer["type"])
-        sizes = {field: layer[field] for field in _LAYERS[kind]}
-        if kind in (nn.Linear, nn.Conv2d):
-            sizes["bias"] = "bias" in layer
-        part: nn.Module = kind(**sizes)
-        names = [name for name in part.state_dict() if name in layer]
-        part.load_state_dict({name: tensors[layer[name]] for name in names}, strict=False)
-        parts.append(part)
-    return nn.Sequential(*parts).eval()
 
 
 def _caller(module: Any) -> Embed:
@@ -284,42 +266,6 @@ def _caller(module: Any) -> Embed:
             return out
 
     return embed
-
-
-def _flat(module: nn.Module, prefix: str = "") -> Iterator[tuple[str, nn.Module]]:
-    """The layers of nested Sequentials in order, each with the name of its weights."""
-    if not isinstance(module, nn.Sequential):
-        yield prefix, module
-        return
-    for name, part in module.named_children():
-        yield from _flat(part, f"{prefix}.{name}".lstrip("."))
-
-
-_LAYERS: dict[type[nn.Module], tuple[str, ...]] = {
-    nn.Flatten: (),
-    nn.ReLU: (),
-    nn.Linear: ("in_features", "out_features"),
-    nn.BatchNorm1d: ("num_features", "eps"),
-    nn.BatchNorm2d: ("num_features", "eps"),
-    nn.Conv2d: (
-        *("in_channels", "out_channels", "kernel_size", "stride", "padding"),
-        *("dilation", "groups"),
-    ),
-}
-
-
-def _layer(name: str, layer: nn.Module) -> dict[str, Any]:
-    """A layer as JSON: its kind, its sizes, and the names of its tensors."""
-    kind = type(layer)
-    if kind not in _LAYERS:
-        known = ", ".join(k.__name__ for k in _LAYERS)
-        raise ExportError(
-            f"weights alone can't describe a layer of {kind.__name__} (only {known}, one after "
-            "another): take the format onnx or torchscript"
-        )
-    sizes = {field: getattr(layer, field) for field in _LAYERS[kind]}
-    tensors = [t for t in layer.state_dict() if t != "num_batches_tracked"]
-    return {"type": kind.__name__, **sizes, **{t: f"{name}.{t}" for t in tensors}}
 
 
 @contextmanager
