@@ -205,7 +205,6 @@ def measure(kind: str, path: Path, encoder: str) -> dict[str, Any]:
 def epoch(meter: Meter, model: Any, X: Any) -> tuple[float, float]:
     """Seconds of an epoch of a fit, without what goes before and after, and of the work."""
     from selfview.training import loop
-    from selfview.training.progress import watched
 
     original, starts, ends = loop.batches, [], []
     marks: list[tuple[float, int]] = []
@@ -217,8 +216,7 @@ def epoch(meter: Meter, model: Any, X: Any) -> tuple[float, float]:
 
     loop.batches = noted
     try:
-        with watched(lambda _: ends.append(meter.now())):
-            model.fit(X)
+        model.set_params(on_epoch=lambda _: ends.append(meter.now())).fit(X)
     finally:
         loop.batches = original
     work = (meter.worked - marks[0][0]) / (meter.times - marks[0][1])
