@@ -234,7 +234,7 @@ def _sweep(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
         axes = figure.add_subplot(1, len(groups), number + 1)
         for j in columns:
             _sweep_line(axes, table, j, name)
-        what = "number of prototypes k" if name == "fig5" else "epsilon, length of a step"
+        what = "number of prototypes k" if name == "fig5" else "epsilon, length of the perturbation"
         axes.set(xlabel=what + (" (text)" if text else ""), ylabel=METRICS[metric].title)
         if name == "fig5":
             axes.set_xscale("log")
