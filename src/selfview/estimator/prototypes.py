@@ -1,9 +1,11 @@
 """What surrounds SelfView's algorithm: a fit's plan, the network, its delivery, its verdict."""
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -14,6 +16,7 @@ from selfview import health
 from selfview.estimator.base import Embedder, History
 from selfview.estimator.plan import FitPlan, projected_rows
 from selfview.estimator.recipes import RECIPES, input_scale, settings_of
+from selfview.groups import GroupNeighbours, usable_groups
 from selfview.neighbours import Neighbours
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead, ScaledEncoder
@@ -32,6 +35,28 @@ class PrototypeEmbedder(Embedder):
     epsilon: str | float
     xi: str | float
     contrast: str | float
+
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:  # noqa: ARG002
+        """Learn the embedding of `X`.
+
+        Parameters
+        ----------
+        X : ndarray, memmap, sparse matrix, Tensor, DataFrame or torch Dataset
+            Rows of features (n, n_features), or images (n, channels, height, width).
+        y : ignored
+            Labels are never looked at.
+        groups : array (n,) or None, default None
+            The group of every row, such as a speaker, a donor or a day: what differs between groups
+            is not to be learned. Three of ten second views are then rows of other groups that show
+            the same, found without labels; the others are neighbours in the row's own group.
+            `transform` needs no groups, and takes rows of groups never seen. Groups that have
+            nothing in common are not mixed, and a warning says so.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, groups)
 
     def _plan(self, rows: Rows, stream: Stream | None = None) -> FitPlan:
         plan = super()._plan(rows, stream)
@@ -55,7 +80,10 @@ class PrototypeEmbedder(Embedder):
         if not plan.settings.neighbours:
             return plan
         among = stream.window if stream else plan.projected or rows
-        neighbours = Neighbours(
+        make: Callable[..., Neighbours] = Neighbours
+        if plan.groups is not None and usable_groups(plan.groups):
+            make = partial(GroupNeighbours, groups=plan.groups)
+        neighbours = make(
             among if stream or plan.settings.search_components else rows,
             lambda index: plan.formed(among.pick(index)),
             count=plan.settings.neighbours,
