@@ -16,7 +16,7 @@ SOURCE = Path(selfview.__file__).parent
 # Left to right: a room may import only from rooms before it.
 ORDER = (
     *("errors", "labels", "distributed", "rows", "networks", "saving"),
-    *("views", "targets", "losses", "whitening", "health", "explain", "training"),
+    *("views", "targets", "losses", "whitening", "health", "explain", "clusters", "training"),
     *("neighbours", "groups", "estimator", "pairs", "method", "baselines"),
     *("evaluation", "data", "paper", "report", "cli", "__main__"),
 )

@@ -402,11 +402,15 @@ class Embedder(VerdictMixin, TransformMixin):
             examined = self._examine(network, seen, plan, history, training.stopped)
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
         self._set_fitted_state(network, rows.shape, plan, history, examined)
+        self._conclude(rows, plan)
         self._optimisers = training.optimisers or None
         if plan.stream is None:
             self._warn()
         else:
             self._recent, self._last_pass = plan.stream.recent(), plan
+
+    def _conclude(self, rows: Rows, plan: FitPlan) -> None:
+        """What a fitted model finds out about its rows: nothing, unless a method says so."""
 
     def _finish(self, network: Any, rows: Rows, plan: FitPlan) -> None:
         """What is left to do to a trained network: nothing, unless a method says so."""

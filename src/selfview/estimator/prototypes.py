@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from selfview import health
+from selfview.errors import InputError
 from selfview.estimator.base import Embedder, History
+from selfview.estimator.clustering import ClusteringMixin
+from selfview.estimator.explaining import ExplainMixin
 from selfview.estimator.plan import FitPlan, projected_rows
 from selfview.estimator.recipes import RECIPES, input_scale, settings_of
 from selfview.groups import GroupNeighbours, usable_groups
@@ -26,7 +29,7 @@ from selfview.rows.stream import Stream
 from selfview.whitening import ROWS, STREAM_ROWS, whiten
 
 
-class PrototypeEmbedder(Embedder):
+class PrototypeEmbedder(ClusteringMixin, ExplainMixin, Embedder):
     """An encoder with a head of prototypes, learned from rows and their neighbours."""
 
     n_prototypes: int
@@ -58,8 +61,24 @@ class PrototypeEmbedder(Embedder):
         """
         return self._fit(X, groups)
 
+    def fit_transform(self, X: Any, y: Any = None, groups: Any = None) -> Any:  # noqa: ARG002
+        """Fit, and embed the same rows: (n, embedding_dim_).
+
+        Parameters
+        ----------
+        X : rows as in `fit`
+        y : ignored
+        groups : as in `fit`, default None
+        """
+        self._fit(X, groups)
+        return self.embedding_.copy() if hasattr(self, "embedding_") else self.transform(X)
+
     def _plan(self, rows: Rows, stream: Stream | None = None) -> FitPlan:
         plan = super()._plan(rows, stream)
+        if isinstance(self.n_clusters, int) and self.n_clusters > rows.n:
+            raise InputError(
+                f"n_clusters must be at most the number of rows, {rows.n}, got {self.n_clusters}"
+            )
         if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
             plan = replace(plan, summary=replace(plan.summary, column_stds=()))
         return plan
@@ -113,6 +132,11 @@ class PrototypeEmbedder(Embedder):
         start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
         return EncoderHead(encoder, head, epsilon=plan.settings.epsilon, temperature=start)
 
+    def _conclude(self, rows: Rows, plan: FitPlan) -> None:
+        self._forget_rows()
+        if plan.stream is None:
+            self._find_clusters(rows)
+
     def _finish(self, network: EncoderHead, rows: Rows, plan: FitPlan) -> None:
         if not isinstance(network.encoder, ScaledEncoder):
             return
@@ -164,3 +188,9 @@ class PrototypeEmbedder(Embedder):
             if value != "auto"
         ]
         return super()._suspects(plan) + settings
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.n_clusters is not None:
+            tags.estimator_type = "clusterer"
+        return tags

@@ -103,4 +103,4 @@ class VerdictMixin:
 
     def _warn(self) -> None:
         if self.health_["outcome"] in health.BAD:
-            warnings.warn(self.health_["verdict"], CollapseWarning, stacklevel=5)
+            warnings.warn(self.health_["verdict"], CollapseWarning, stacklevel=6)
