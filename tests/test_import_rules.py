@@ -16,12 +16,12 @@ SOURCE = Path(selfview.__file__).parent
 # Left to right: a room may import only from rooms before it.
 ORDER = (
     *("errors", "labels", "distributed", "rows", "networks", "saving"),
-    *("views", "targets", "losses", "whitening", "health", "training"),
-    *("neighbours", "estimator", "pairs", "method", "baselines"),
+    *("views", "targets", "losses", "whitening", "health", "explain", "clusters", "training"),
+    *("neighbours", "groups", "estimator", "pairs", "method", "baselines"),
     *("evaluation", "data", "paper", "report", "cli", "__main__"),
 )
 STRANGERS = {"views", "targets", "losses", "networks", "training"}
-LEARNING = (*STRANGERS, "pairs", "estimator", "method", "baselines")
+LEARNING = (*STRANGERS, "pairs", "groups", "estimator", "method", "baselines")
 
 
 def imports(path):

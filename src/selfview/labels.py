@@ -1,9 +1,14 @@
-"""What is a label: the number of a class, or a measurement; and how a row says it has none."""
+"""What is a label: the number of a class, or a measurement; and how a row says it has none.
+
+Groups (speakers, donors, days) are no labels: they say what is not to be learned.
+"""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from selfview.errors import InputError
 
 NONE = -1  # among numbers of classes; NaN among measurements
 # Numbers with fractions are measurements above this many distinct values, or when more than a
@@ -42,3 +47,25 @@ def looks_continuous(values: NDArray[Any]) -> bool:
         return False
     distinct = np.unique(finite).size
     return bool(distinct > MANY_VALUES or distinct > finite.size / 4)
+
+
+def group_codes(groups: Any, n: int) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+    """The groups of n rows, numbered in the order of their sorted names, and these names.
+
+    Examples
+    --------
+    >>> group_codes(["theo", "ann", "theo"], 3)
+    (array([1, 0, 1]), ('ann', 'theo'))
+    """
+    try:
+        raw = np.asarray(groups)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"groups must name a group for each row: {error}") from error
+    if raw.shape != (n,):
+        raise InputError(f"groups must name a group for each of the {n} rows, got {raw.shape}")
+    gap = missing(raw) & (raw.astype(str) != str(NONE))  # a day may be -1
+    if gap.any():
+        row = int(np.flatnonzero(gap)[0])
+        raise InputError(f"groups must name a group for each row, but row {row} has {raw[row]!r}")
+    names, codes = np.unique(raw.astype(str), return_inverse=True)
+    return codes.reshape(-1).astype(np.int64), tuple(names.tolist())

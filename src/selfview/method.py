@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from selfview.errors import InputError
-from selfview.estimator import parameters
+from selfview.estimator import clustering, parameters
 from selfview.estimator.epoch_end import EpochEnd
 from selfview.estimator.plan import FitPlan
 from selfview.estimator.prototypes import PrototypeEmbedder
@@ -41,6 +41,9 @@ class SelfView(PrototypeEmbedder):
         Where "auto" values come from: selfview's default, or the paper.
     n_prototypes : int, default 100
         Number of prototypes k.
+    n_clusters : int, "auto" or None, default None
+        Number of clusters, found after the fit by spectral clustering of the embedding: `labels_`,
+        `predict`, `cluster_proba`. "auto" chooses it by the gaps between eigenvalues.
     encoder : {"auto", "mlp", "cnn", "small-cnn", "dense-cnn"} or nn.Module, default "auto"
         "auto": for images (n, channels, height, width) or (n, height, width) "dense-cnn" (the
         paper's recipe: "cnn"), else "mlp", which learns on principal components of the rows (the
@@ -120,6 +123,11 @@ class SelfView(PrototypeEmbedder):
     epsilon_ : float
     scale_ : float or ndarray (n_features_in_,), what rows are divided by
     history_ : list of dict, the metrics of every epoch
+    embedding_ : ndarray (n, embedding_dim_), of the rows of `fit`, if they are in memory and it
+        takes at most 16 MiB
+    labels_ : ndarray (n,), clusters of the rows of `fit`, if `n_clusters` is set
+    n_clusters_ : int
+    cluster_stability_ : dict, how stable clusters of half of the rows are, by their number
     health_ : dict, the `outcome`, the `verdict` in words, and what they were found from
 
     Examples
@@ -133,6 +141,7 @@ class SelfView(PrototypeEmbedder):
     n_components: int = field(default=10, kw_only=False)
     recipe: str = "selfview"
     n_prototypes: int = 100
+    n_clusters: int | str | None = None
     encoder: str | nn.Module = "auto"
     width: str | int = "auto"
     batch_norm: str = "both"
@@ -167,6 +176,7 @@ class SelfView(PrototypeEmbedder):
         "batch_norm": partial(parameters.one_of, options=encoders.BATCH_NORM),
         "views": partial(parameters.one_of, options=list(VIEWS)),
         "n_prototypes": partial(parameters.integer, at_least=2),
+        "n_clusters": clustering.n_clusters,
         "sinkhorn_iterations": partial(parameters.integer, at_least=1),
         "width": partial(parameters.integer_or, word="auto", at_least=1),
         "neighbours": partial(parameters.integer_or, word="auto", at_least=0),

@@ -96,7 +96,7 @@ class Neighbours:
     def numbers(self) -> NDArray[np.int32]:
         """(n, count); found by one process for all that share a fit."""
         data = current().from_main(lambda: self._found().tobytes())
-        return np.frombuffer(data or b"", np.int32).reshape(self.n, self.count)
+        return np.frombuffer(data or b"", np.int32).reshape(self.n, -1)
 
     def _found(self) -> NDArray[np.int32]:
         found = kept(self.path, self.about, lambda: {"numbers": torch.from_numpy(self._search())})

@@ -163,7 +163,7 @@ def _measures(asked: str | None, kind: str) -> tuple[str, ...]:
     if asked is None:
         return ("linear", "clustering") if kind == "classes" else ("regression",)
     names = [name.strip() for name in asked.split(",") if name.strip()]
-    return tuple(chosen_measures(names[0] if len(names) == 1 else names, kind, False))
+    return tuple(chosen_measures(names[0] if len(names) == 1 else names, kind))
 
 
 def show(table: "Table") -> None:

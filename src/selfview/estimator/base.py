@@ -8,6 +8,7 @@ remembers; `fit` checks, and sets nothing unless it ends well.
 import copy
 import math
 import time
+import zlib
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -38,6 +39,7 @@ from selfview.estimator.plan import make_plan
 from selfview.estimator.recipes import RECIPES
 from selfview.estimator.transform import TransformMixin, map_rows
 from selfview.estimator.verdict import VerdictMixin
+from selfview.labels import group_codes
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
 from selfview.rows.base import Rows
@@ -109,7 +111,10 @@ class Embedder(VerdictMixin, TransformMixin):
         -------
         self
         """
-        rows, plan = self._prepare(X)
+        return self._fit(X)
+
+    def _fit(self, X: Any, groups: Any = None) -> Self:
+        rows, plan = self._prepare(X, groups=groups)
         group = current()
         with ExitStack() as stack:
             with group.all_or_none():
@@ -219,7 +224,7 @@ class Embedder(VerdictMixin, TransformMixin):
                 )
             )
 
-    def _prepare(self, X: Any, passes: bool = False) -> tuple[Rows, FitPlan]:
+    def _prepare(self, X: Any, passes: bool = False, groups: Any = None) -> tuple[Rows, FitPlan]:
         """Rows and plan of a fit or of a pass, checked; the same in all processes that share it."""
         group = current()
         go_on = passes and hasattr(self, "network_")
@@ -227,6 +232,8 @@ class Embedder(VerdictMixin, TransformMixin):
             self.check_parameters()
             rows = self._rows(X) if go_on else as_rows(X)
             plan = self._plan(rows, self._stream(rows) if passes else None)
+            if groups is not None:
+                plan = replace(plan, groups=group_codes(groups, rows.n)[0])
             group.expect_enough(rows.n // n_batches(rows.n, self.batch_size))
         about = [self._identity(rows, plan), plan.precision, plan.device.type, go_on]
         group.expect_same(str(about))
@@ -394,11 +401,15 @@ class Embedder(VerdictMixin, TransformMixin):
             examined = self._examine(network, seen, plan, history, training.stopped)
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
         self._set_fitted_state(network, rows.shape, plan, history, examined)
+        self._conclude(rows, plan)
         self._optimisers = training.optimisers or None
         if plan.stream is None:
             self._warn()
         else:
             self._recent, self._last_pass = plan.stream.recent(), plan
+
+    def _conclude(self, rows: Rows, plan: FitPlan) -> None:
+        """What a fitted model finds out about its rows: nothing, unless a method says so."""
 
     def _finish(self, network: Any, rows: Rows, plan: FitPlan) -> None:
         """What is left to do to a trained network: nothing, unless a method says so."""
@@ -450,6 +461,8 @@ class Embedder(VerdictMixin, TransformMixin):
             given.pop(name)
         about = {"number": rows.n, "shape": rows.shape, **asdict(plan.summary)}
         told = {f"the rows' {name}": value for name, value in about.items()}
+        if plan.groups is not None:
+            told["the rows' groups"] = zlib.crc32(plan.groups.tobytes())
         return {"class": type(self).__name__, **given, **told}
 
     def _headline(self, rows: Rows, plan: FitPlan, network: Any) -> str:  # noqa: ARG002

@@ -44,6 +44,7 @@ class FitPlan:
     batches: int = 1  # in an epoch
     searchable: bool = True  # can neighbours be searched for?
     stream: Stream | None = None  # of which this is a pass
+    groups: NDArray[np.int64] | None = None  # of every row: what is not to be learned
     neighbours: Neighbours | None = None  # from which a second view may be drawn
     projected: ProjectedRows | None = None  # what the network sees, if not the rows themselves
     settings: Settings = field(default_factory=Settings)  # of SelfView

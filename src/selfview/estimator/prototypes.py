@@ -1,9 +1,11 @@
 """What surrounds SelfView's algorithm: a fit's plan, the network, its delivery, its verdict."""
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -11,9 +13,13 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from selfview import health
+from selfview.errors import InputError
 from selfview.estimator.base import Embedder, History
+from selfview.estimator.clustering import ClusteringMixin
+from selfview.estimator.explaining import ExplainMixin
 from selfview.estimator.plan import FitPlan, projected_rows
 from selfview.estimator.recipes import RECIPES, input_scale, settings_of
+from selfview.groups import GroupNeighbours, usable_groups
 from selfview.neighbours import Neighbours
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead, ScaledEncoder
@@ -23,7 +29,7 @@ from selfview.rows.stream import Stream
 from selfview.whitening import ROWS, STREAM_ROWS, whiten
 
 
-class PrototypeEmbedder(Embedder):
+class PrototypeEmbedder(ClusteringMixin, ExplainMixin, Embedder):
     """An encoder with a head of prototypes, learned from rows and their neighbours."""
 
     n_prototypes: int
@@ -33,8 +39,46 @@ class PrototypeEmbedder(Embedder):
     xi: str | float
     contrast: str | float
 
+    def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:  # noqa: ARG002
+        """Learn the embedding of `X`.
+
+        Parameters
+        ----------
+        X : ndarray, memmap, sparse matrix, Tensor, DataFrame or torch Dataset
+            Rows of features (n, n_features), or images (n, channels, height, width).
+        y : ignored
+            Labels are never looked at.
+        groups : array (n,) or None, default None
+            The group of every row, such as a speaker, a donor or a day: what differs between groups
+            is not to be learned. Three of ten second views are then rows of other groups that show
+            the same, found without labels; the others are neighbours in the row's own group.
+            `transform` needs no groups, and takes rows of groups never seen. Groups that have
+            nothing in common are not mixed, and a warning says so.
+
+        Returns
+        -------
+        self
+        """
+        return self._fit(X, groups)
+
+    def fit_transform(self, X: Any, y: Any = None, groups: Any = None) -> Any:  # noqa: ARG002
+        """Fit, and embed the same rows: (n, embedding_dim_).
+
+        Parameters
+        ----------
+        X : rows as in `fit`
+        y : ignored
+        groups : as in `fit`, default None
+        """
+        self._fit(X, groups)
+        return self.embedding_.copy() if hasattr(self, "embedding_") else self.transform(X)
+
     def _plan(self, rows: Rows, stream: Stream | None = None) -> FitPlan:
         plan = super()._plan(rows, stream)
+        if isinstance(self.n_clusters, int) and self.n_clusters > rows.n:
+            raise InputError(
+                f"n_clusters must be at most the number of rows, {rows.n}, got {self.n_clusters}"
+            )
         if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
             plan = replace(plan, summary=replace(plan.summary, column_stds=()))
         return plan
@@ -55,7 +99,10 @@ class PrototypeEmbedder(Embedder):
         if not plan.settings.neighbours:
             return plan
         among = stream.window if stream else plan.projected or rows
-        neighbours = Neighbours(
+        make: Callable[..., Neighbours] = Neighbours
+        if plan.groups is not None and usable_groups(plan.groups):
+            make = partial(GroupNeighbours, groups=plan.groups)
+        neighbours = make(
             among if stream or plan.settings.search_components else rows,
             lambda index: plan.formed(among.pick(index)),
             count=plan.settings.neighbours,
@@ -84,6 +131,11 @@ class PrototypeEmbedder(Embedder):
         head = encoders.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
         start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
         return EncoderHead(encoder, head, epsilon=plan.settings.epsilon, temperature=start)
+
+    def _conclude(self, rows: Rows, plan: FitPlan) -> None:
+        self._forget_rows()
+        if plan.stream is None:
+            self._find_clusters(rows)
 
     def _finish(self, network: EncoderHead, rows: Rows, plan: FitPlan) -> None:
         if not isinstance(network.encoder, ScaledEncoder):
@@ -136,3 +188,9 @@ class PrototypeEmbedder(Embedder):
             if value != "auto"
         ]
         return super()._suspects(plan) + settings
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        if self.n_clusters is not None:
+            tags.estimator_type = "clusterer"
+        return tags

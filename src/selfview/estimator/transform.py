@@ -14,6 +14,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor, nn
 
 from selfview.errors import FileFormatError, InputError
+from selfview.estimator import clustering
 from selfview.estimator.plan import FitPlan
 from selfview.estimator.recipes import Settings
 from selfview.networks import encoders
@@ -107,6 +108,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         network = self._fitted_network()
         names = getattr(self, "feature_names_in_", None)
+        tensors, clusters = self._cluster_tensors()
         meta = {
             "class": type(self).__name__,
             "parameters": model_file.plain_parameters(self),
@@ -116,8 +118,13 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             "feature_names_in": None if names is None else [str(name) for name in names],
             "history": self.history_,
             "health": self.health_,
+            "clusters": clusters,
         }
-        model_file.write_model(Path(path), network.state_dict(), meta)
+        model_file.write_model(Path(path), {**network.state_dict(), **tensors}, meta)
+
+    def _cluster_tensors(self) -> tuple[dict[str, Tensor], dict[str, Any] | None]:
+        """Tensors and description of clusters: none, unless a method finds some."""
+        return {}, None
 
     @classmethod
     def load(cls, path: str | Path, encoder: nn.Module | None = None) -> Self:
@@ -164,6 +171,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             torch.device("cpu"),
             settings=Settings(width=_width(tensors)),
         )
+        clusters = clustering.restored(tensors, meta.get("clusters"))
         # Without memory: sizes in a hostile description cost nothing until they are believed.
         with torch.device("meta"):
             network = model._network(plan)
@@ -174,6 +182,8 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         network.load_state_dict(tensors, assign=True)
         history, health = model_file.history(meta["history"]), dict(meta["health"])
         model._set_fitted_state(network.eval(), shape_in, plan, history, health)
+        if clusters is not None:
+            model.clusters_ = clusters.expect(model.embedding_dim_)
         names = model_file.feature_names(meta, model.n_features_in_)
         if names is not None:
             model.feature_names_in_ = names

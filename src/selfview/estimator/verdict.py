@@ -52,7 +52,10 @@ class VerdictMixin:
         stopped: str | None = None,
     ) -> dict[str, Any]:
         """Figures of the delivered embedding of a sample of the rows, and the verdict on them."""
-        index = np.random.default_rng(plan.seed).permutation(rows.n)[:HEALTH_ROWS]
+        among = np.arange(rows.n)
+        if plan.groups is not None:  # nearest rows are to be kept within a group, not across
+            among = np.flatnonzero(plan.groups == np.bincount(plan.groups).argmax())
+        index = np.random.default_rng(plan.seed).permutation(among)[:HEALTH_ROWS]
         x = plan.formed(rows.pick(index))
         Z = network.encoder(x).float().cpu().numpy()
         few = min(health.SAMPLE_ROWS, max(health.MIN_ROWS, HEALTH_ENTRIES // rows.n_features))
@@ -100,4 +103,4 @@ class VerdictMixin:
 
     def _warn(self) -> None:
         if self.health_["outcome"] in health.BAD:
-            warnings.warn(self.health_["verdict"], CollapseWarning, stacklevel=5)
+            warnings.warn(self.health_["verdict"], CollapseWarning, stacklevel=6)

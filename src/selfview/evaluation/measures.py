@@ -1,7 +1,7 @@
 """`evaluate`: the measures of an embedding, by name."""
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfview.errors import InputError, SelfViewWarning
-from selfview.evaluation import clustering, neighbourhood, probes
+from selfview.evaluation import clustering, mixing, neighbourhood, probes
 from selfview.evaluation.inputs import (
     Floats,
     Ints,
@@ -19,7 +19,9 @@ from selfview.evaluation.inputs import (
     check_target,
 )
 from selfview.evaluation.split import Split, among_present, check_split, stratified_fifth
+from selfview.labels import group_codes
 
+_NEEDS = {"X": "the raw data, which it compares with", "groups": "the group of every row"}
 Progress = Callable[[str, int, int], None]
 
 
@@ -33,6 +35,7 @@ class Task:
     values: Floats  # (n, outputs), or empty for classes
     given_split: Split | None
     seed: int
+    groups: Ints | None = None  # (n,), for the measure of their mixing
 
     @property
     def split(self) -> Split:
@@ -60,7 +63,7 @@ class Measure:
     score: Callable[[Task], dict[str, float]]
     target: str  # "classes", "continuous" or "any"
     paper: bool = False
-    needs_raw: bool = False
+    needs: str = ""  # "X" or "groups", if it can't do without
 
 
 def _mine(task: Task) -> dict[str, float]:
@@ -76,6 +79,12 @@ def _trustworthiness(task: Task) -> dict[str, float]:
     return neighbourhood.trustworthiness(task.X[rows], task.Z[rows], task.seed)
 
 
+def _mixing(task: Task) -> dict[str, float]:
+    assert task.groups is not None
+    rows = task.scored
+    return mixing.mixing_scores(task.Z[rows], task.groups[rows], task.seed)
+
+
 MEASURES = {
     "linear": Measure(lambda t: probes.linear_accuracy(t.Z, t.codes, t.split), "classes", True),
     "graph": Measure(lambda t: neighbourhood.graph_accuracy(*t.classes), "classes", True),
@@ -88,8 +97,9 @@ MEASURES = {
     ),
     "knn": Measure(lambda t: probes.knn_accuracy(t.Z, t.codes, t.split, t.seed), "classes"),
     "silhouette": Measure(lambda t: neighbourhood.silhouette(*t.classes), "classes"),
-    "trustworthiness": Measure(_trustworthiness, "any", needs_raw=True),
+    "trustworthiness": Measure(_trustworthiness, "any", needs="X"),
     "effective_rank": Measure(lambda t: neighbourhood.effective_rank(t.Z[t.scored]), "any"),
+    "mixing": Measure(_mixing, "any", needs="groups"),
 }
 
 
@@ -101,6 +111,7 @@ def evaluate(
     measures: str | Sequence[str] = "all",
     random_state: int | None = 0,
     X: npt.ArrayLike | None = None,
+    groups: npt.ArrayLike | None = None,
     target: TargetKind = "auto",
     progress: Progress | None = None,
 ) -> dict[str, float]:
@@ -120,11 +131,14 @@ def evaluate(
         and the others use all rows.
     measures : "all", "paper", a name or several, default "all"
         Names: linear, graph, mine, clustering, regression, knn, silhouette, trustworthiness,
-        effective_rank. "all" and "paper" take those that fit the target.
+        effective_rank, mixing. "all" and "paper" take those that fit the target.
     random_state : int or None, default 0
         The seed. The same seed gives the same numbers; None draws a fresh one.
     X : array (n, ...) or None, default None
         The raw data, which trustworthiness compares with; without X, "all" leaves it out.
+    groups : array (n,) or None, default None
+        The group of every row (speaker, donor, day), whose mixing is measured: graph vote and
+        silhouette by group, and iLISI; without groups, "all" leaves it out.
     target : "auto", "classes" or "continuous", default "auto"
         How to read y. "auto": two or more columns are continuous, and so is one column of floats
         with fractions and more than 50 distinct values (or a quarter of the rows).
@@ -151,9 +165,11 @@ def evaluate(
     matrix = check_matrix(Z)
     labels = check_target(y, len(matrix), target)
     raw = None if X is None else _check_raw(X, len(matrix))
-    given = None if split is None else check_split(split, len(matrix))
+    parts = None if split is None else check_split(split, len(matrix))
     seed = check_seed(random_state)
-    names = chosen_measures(measures, labels.kind, raw is not None)
+    codes = None if groups is None else group_codes(groups, len(matrix))[0]
+    given = {name for name, value in (("X", raw), ("groups", codes)) if value is not None}
+    names = chosen_measures(measures, labels.kind, given)
     present = labels.present
     left_out = int((~present).sum())
     if left_out:
@@ -167,8 +183,9 @@ def evaluate(
         X=None if raw is None else raw[present],
         codes=np.empty(0, np.int64) if labels.codes is None else labels.codes,
         values=np.empty((0, 0)) if labels.values is None else labels.values,
-        given_split=None if given is None else among_present(given, present),
+        given_split=None if parts is None else among_present(parts, present),
         seed=seed,
+        groups=None if codes is None else codes[present],
     )
     if task.codes.size and np.unique(task.codes[task.scored]).size < 2:
         message = "the test rows hold one class only, so their scores say little"
@@ -198,15 +215,20 @@ def _counts(task: Task, left_out: int) -> dict[str, float]:
     return counts | {"n_scored": task.scored.size}
 
 
-def chosen_measures(measures: str | Iterable[str], kind: str, has_X: bool) -> list[str]:
-    """Names of the measures to run, each once, in the order of `MEASURES`."""
+def chosen_measures(
+    measures: str | Iterable[str], kind: str, given: Container[str] = ()
+) -> list[str]:
+    """Names of the measures to run, each once, in the order of `MEASURES`.
+
+    Of "X" and "groups", `given` holds those that there are.
+    """
     fitting = [name for name, measure in MEASURES.items() if measure.target in (kind, "any")]
     if isinstance(measures, str) and measures in ("all", "paper"):
         return [
             name
             for name in fitting
             if (MEASURES[name].paper or measures == "all")
-            and (has_X or not MEASURES[name].needs_raw)
+            and (not MEASURES[name].needs or MEASURES[name].needs in given)
         ]
     if not isinstance(measures, str | list | tuple | set | frozenset):
         raise InputError(f"measures must be a name or a list of names, got {measures!r}")
@@ -222,6 +244,7 @@ def chosen_measures(measures: str | Iterable[str], kind: str, has_X: bool) -> li
                 f"{name} needs {MEASURES[name].target} in y, which was read as {kind}; "
                 f"target={MEASURES[name].target!r} overrules that"
             )
-        if MEASURES[name].needs_raw and not has_X:
-            raise InputError(f"{name} compares with the raw data: pass it as X")
+        needs = MEASURES[name].needs
+        if needs and needs not in given:
+            raise InputError(f"{name} needs {_NEEDS[needs]}: pass it as {needs}")
     return [name for name in MEASURES if name in asked]
