@@ -102,7 +102,8 @@ def find_clusters(Z: NDArray[np.floating], count: int | None, seed: int) -> Clus
     kernel = _kernel(centres, unit)
     numbers = [count] if count is not None else _best_numbers(kernel, sizes)
     halves = [
-        np.bincount(node, random.random(len(Z)) < 0.5, len(centres)) for _ in range(RESAMPLES)
+        np.bincount(node[random.random(len(Z)) < 0.5], minlength=len(centres)).astype(np.float64)
+        for _ in range(RESAMPLES)
     ]
     tried = {k: _partition(kernel, sizes, k, seed) for k in numbers}
     again = {k: [_partition(kernel, half, k, seed) for half in halves] for k in numbers}
