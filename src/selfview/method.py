@@ -205,8 +205,8 @@ class SelfView(PrototypeEmbedder):
 
     def _phases(self, network: EncoderHead, plan: FitPlan) -> list[Phase]:
         k, iterations, settings = self.n_prototypes, self.sinkhorn_iterations, plan.settings
-        # A frozen encoder leaves the head alone to learn, which only the swapped prediction moves.
-        frozen = not any(p.requires_grad for p in network.encoder.parameters())
+        learns = any(p.requires_grad for p in network.encoder.parameters())
+        every = settings.every if learns else 1  # else only the prediction has anything to learn
 
         def targets(logits: Tensor, step: Step) -> Tensor:
             """Targets of a view, with the temperature that the last view left (Algorithm 2)."""
@@ -223,7 +223,7 @@ class SelfView(PrototypeEmbedder):
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
             """InfoNCE of neighbours; in every so many steps also the swapped prediction."""
-            predicts = frozen or step.number % settings.every == 0
+            predicts = step.number % every == 0
             views = self.views if predicts else "none"
             x = two_views(step, network, views, settings, plan.neighbours)
             with autocast_weights(network.layers, plan.device):
