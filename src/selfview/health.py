@@ -21,7 +21,7 @@ SAMPLE_ROWS = 1000  # of which distances are compared
 SURROGATES = 4  # of each kind
 ROWS_PER_COMPONENT = 5  # of surrogates, at least: components of fewer rows are chance
 MIN_STRUCTURE = 1.05
-MIN_GAIN = 0.1  # nats by which nearest rows must be told better than with PCA; twice in short fits
+MIN_GAIN = 0.1  # nats by which nearest rows must be told better than with PCA; thrice in short fits
 MIN_ROWS = 50  # different ones; fewer show nothing
 ENOUGH_ROWS = 200  # without structure, so many are noise; fewer may only be too few
 ENOUGH_STEPS = 100  # of the optimiser: the fewest that epochs="auto" plans
@@ -280,7 +280,7 @@ def verdict(
     if scarce := _no_structure(found, n_features):
         return scarce
     beside = f"than by PCA (neighbour perplexity {ours:.3g}, PCA's {theirs:.3g})"
-    if math.log(theirs / ours) > MIN_GAIN * (1 if steps >= ENOUGH_STEPS else 2):
+    if math.log(theirs / ours) > MIN_GAIN * (1 if steps >= ENOUGH_STEPS else 3):
         return Verdict(SOUND, f"nearest rows are kept better {beside}")
     kept = f"nearest rows are kept no better {beside}"
     if cause is not None and cause.name == "learning_rate":

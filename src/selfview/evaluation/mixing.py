@@ -55,7 +55,7 @@ def lisi(Z: Floats, codes: Ints, perplexity: float = PERPLEXITY) -> Floats:
     --------
     >>> import numpy as np
     >>> Z = np.random.default_rng(0).normal(size=(300, 2))
-    >>> lisi(Z + 99 * (np.arange(300) < 150)[:, None], np.arange(300) // 150).max().round(3)
+    >>> float(lisi(Z + 99 * (np.arange(300) < 150)[:, None], np.arange(300) // 150).max().round(3))
     1.0
     """
     from sklearn.neighbors import NearestNeighbors
