@@ -352,3 +352,14 @@ def test_the_shell_completes_commands_datasets_files_and_values(
     code, out, _ = call()
     assert code == 0
     assert set(out.split()) == offered
+
+
+def test_clusters_of_a_fit_are_written_and_kept_with_the_model(call, tmp_path, blobs):
+    np.save(tmp_path / "rows.npy", blobs[0])
+    given = ("--clusters", 3, "--epochs", 2, "--no-report", "--quiet")
+    code, _, _ = call("fit", "rows.npy", "--out", "run", *given)
+    assert code == 0
+    first, *lines = (tmp_path / "run" / "clusters.csv").read_text().splitlines()
+    assert first == "id,cluster"
+    labels = SelfView.load(tmp_path / "run").predict(blobs[0])
+    assert lines == [f"{i},{label}" for i, label in enumerate(labels)]

@@ -31,6 +31,7 @@ PARAMETERS: dict[str, dict[str, tuple[Any, ...]]] = {
     MODEL: {
         "components": (int, "Length of the embedding."),
         "prototypes": (int, "Number of prototypes k."),
+        "clusters": (float, 'Number of clusters, or "auto": clusters.csv in the run folder.'),
         "encoder": (str, "Kind of network"),
         "width": (float, 'Width of the perceptron, or "auto".'),
         "batch_norm": (str, "Where batch norm stands"),
@@ -58,7 +59,12 @@ PARAMETERS: dict[str, dict[str, tuple[Any, ...]]] = {
         "seed": (int, "Random seed; 0 if not given.", _SEED),
     },
 }
-NAMES = {"components": "n_components", "prototypes": "n_prototypes", "seed": "random_state"}
+NAMES = {
+    "components": "n_components",
+    "prototypes": "n_prototypes",
+    "clusters": "n_clusters",
+    "seed": "random_state",
+}
 READING: dict[str, tuple[Any, ...]] = {
     "label": (str, "Column of labels, for scores only."),
     "id": (str, "Column of row names."),

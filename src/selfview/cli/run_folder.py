@@ -6,6 +6,7 @@
 | preparation.json, .safetensors | how files become rows, read by `selfview.data.load_preparation` |
 | config.json | data, options, parameters and machine of the fit, read by `fit --config` |
 | history.csv | a row an epoch |
+| clusters.csv | the cluster of every row, if `--clusters` was given |
 | metrics.json | health, and scores where there are labels |
 | tensorboard/ | with `--tensorboard`: event files |
 | checkpoint/ | only of a run that was interrupted: its state, config.json and tensorboard/ |
@@ -36,7 +37,7 @@ NEW, WHOLE = ".new", ".whole"
 EVENTS, REPORT = "tensorboard", "report.html"
 _FILES = (
     *(MODEL, "preparation.json", "preparation.safetensors", "config.json"),
-    *("metrics.json", "history.csv", REPORT),
+    *("metrics.json", "history.csv", "clusters.csv", REPORT),
 )
 
 
@@ -81,6 +82,18 @@ def _write_files(folder: Path, model: SelfView, dataset: Dataset, config: Config
     writer.writeheader()
     writer.writerows(model.history_)
     write_bytes(folder / "history.csv", table.getvalue().encode())
+    if model.n_clusters is not None:
+        write_bytes(folder / "clusters.csv", _clusters(model, dataset).encode())
+
+
+def _clusters(model: SelfView, dataset: Dataset) -> str:
+    """The cluster of every row as a table: its name, or its number from 0, and the cluster."""
+    table = io.StringIO(newline="")
+    writer = csv.writer(table, lineterminator="\n")
+    writer.writerow(["id", "cluster"])
+    names = range(len(dataset)) if dataset.ids is None else dataset.ids
+    writer.writerows(zip(names, model.labels_.tolist(), strict=True))
+    return table.getvalue()
 
 
 def _metrics(model: SelfView, dataset: Dataset) -> dict[str, Any]:
