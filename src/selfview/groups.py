@@ -165,7 +165,8 @@ def whitening(differences: Tensor) -> Tensor:
     ridge = RIDGE * covariance.diagonal().mean() * torch.eye(len(covariance), dtype=torch.float64)
     values, vectors = torch.linalg.eigh(covariance + ridge)
     scales = values.clamp_min(torch.finfo(torch.float32).tiny).rsqrt()
-    return (vectors * scales @ vectors.T).to(differences.dtype)
+    found: Tensor = vectors * scales @ vectors.T
+    return found.to(differences.dtype)
 
 
 def _unit(points: Tensor, angle: bool) -> Tensor:

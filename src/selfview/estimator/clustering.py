@@ -43,7 +43,7 @@ class ClusteringMixin:
     transform: Callable[[Any], Any]
     fit: Callable[..., Any]
 
-    @available_if(_asked)
+    @available_if(_asked)  # type: ignore[untyped-decorator]
     def fit_predict(self, X: Any, y: Any = None, groups: Any = None) -> NDArray[np.int64]:  # noqa: ARG002
         """Fit, and give the cluster of every row: (n,), from 0, the largest cluster first.
 
@@ -56,7 +56,7 @@ class ClusteringMixin:
         labels: NDArray[np.int64] = self.fit(X, groups=groups).labels_
         return labels
 
-    @available_if(_asked)
+    @available_if(_asked)  # type: ignore[untyped-decorator]
     def predict(self, X: Any) -> NDArray[np.int64]:
         """The cluster of every row, new ones too: (n,).
 
@@ -66,7 +66,7 @@ class ClusteringMixin:
         """
         return self._found_clusters().assign(self._plain(X))
 
-    @available_if(_asked)
+    @available_if(_asked)  # type: ignore[untyped-decorator]
     def cluster_proba(self, X: Any) -> NDArray[np.float64]:
         """Probability of every cluster for every row: (n, n_clusters_), rows sum to 1.
 
@@ -109,7 +109,8 @@ class ClusteringMixin:
     def _labels(self, rows: Rows) -> NDArray[np.int64]:
         if self.n_clusters is None:
             raise InputError("explain by cluster needs n_clusters, got None: set it and fit")
-        return self.predict(rows)
+        labels: NDArray[np.int64] = self.predict(rows)
+        return labels
 
     def _forget_rows(self) -> None:
         """Leave out what belongs to the rows of an earlier fit."""

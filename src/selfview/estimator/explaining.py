@@ -1,6 +1,7 @@
 """`explain`: what the features of the rows contribute to a fitted embedding."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -92,8 +93,8 @@ class ExplainMixin:
         sizes, slopes, squares = np.zeros((3, len(names), start.numel()))
         for x in self._parts(rows, index):
             squares += _sum((x - start).square())
-            for c in range(len(names)):
-                slope = path_gradient(lambda x, c=c: self._embed(x)[:, c], x, start, steps)
+            for c, axis in enumerate(torch.eye(len(names), device=x.device)):
+                slope = path_gradient(partial(self._along, axis), x, start, steps)
                 sizes[c] += _sum((slope * (x - start)).abs())
                 slopes[c] += _sum(slope)
         n = len(index)
@@ -111,7 +112,7 @@ class ExplainMixin:
                 z = torch.cat([self._embed(x) for x in self._parts(rows, index)]).mean(0)
             way = F.normalize(z - z0)[0]
             for x in self._parts(rows, index):
-                slope = path_gradient(lambda x, way=way: self._embed(x) @ way, x, start, steps)
+                slope = path_gradient(partial(self._along, way), x, start, steps)
                 values[i] += _sum(slope * (x - start)) / len(index)
                 slopes[i] += _sum(slope) / len(index)
                 differences[i] += _sum(x - start) / len(index)
@@ -125,7 +126,7 @@ class ExplainMixin:
         for x in self._parts(rows, np.arange(rows.n)):
             with torch.no_grad():
                 ways = F.normalize(self._embed(x) - z0)
-            slope = path_gradient(lambda x, w=ways: (self._embed(x) * w).sum(1), x, start, steps)
+            slope = path_gradient(partial(self._along, ways), x, start, steps)
             part = slice(done, done := done + len(x))
             values[part] = (slope * (x - start)).flatten(1).cpu().numpy()
             slopes[part] = slope.flatten(1).cpu().numpy()
@@ -135,6 +136,10 @@ class ExplainMixin:
     def _embed(self, x: Tensor) -> Tensor:
         z: Tensor = self.network_.encoder(x)
         return z.float()
+
+    def _along(self, direction: Tensor, x: Tensor) -> Tensor:
+        """The embedding's length in a direction, or each row's in its own: (batch,)."""
+        return (self._embed(x) * direction).sum(1)
 
     def _sample(self, index: NDArray[np.intp]) -> NDArray[np.intp]:
         """At most `ROWS` of the row numbers."""
