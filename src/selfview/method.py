@@ -118,15 +118,13 @@ class SelfView(PrototypeEmbedder):
     Attributes
     ----------
     encoder_ : nn.Module
-    embedding_dim_, n_features_in_, epochs_ : int
+    embedding_dim_, n_features_in_, epochs_, n_clusters_ : int
     feature_names_in_ : ndarray of str, if the rows were a data frame
     epsilon_ : float
     scale_ : float or ndarray (n_features_in_,), what rows are divided by
     history_ : list of dict, the metrics of every epoch
-    embedding_ : ndarray (n, embedding_dim_), of the rows of `fit`, if they are in memory and it
-        takes at most 16 MiB
+    embedding_ : ndarray (n, embedding_dim_), of rows of `fit` in memory, up to 16 MiB
     labels_ : ndarray (n,), clusters of the rows of `fit`, if `n_clusters` is set
-    n_clusters_ : int
     cluster_stability_ : dict, how stable clusters of half of the rows are, by their number
     health_ : dict, the `outcome`, the `verdict` in words, and what they were found from
 
@@ -198,10 +196,8 @@ class SelfView(PrototypeEmbedder):
             )
         highest = math.log(self.n_prototypes)
         if self.target_entropy != "auto" and float(self.target_entropy) > highest:
-            raise InputError(
-                f"target_entropy must not be above log(n_prototypes) = {highest:.3f}, got "
-                f"{self.target_entropy}"
-            )
+            told = f"at most log(n_prototypes) = {highest:.3f}, got {self.target_entropy}"
+            raise InputError(f"target_entropy must be {told}")
 
     def _phases(self, network: EncoderHead, plan: FitPlan) -> list[Phase]:
         k, iterations, settings = self.n_prototypes, self.sinkhorn_iterations, plan.settings
@@ -244,21 +240,10 @@ class SelfView(PrototypeEmbedder):
             if settings.contrast:
                 z1, z2 = split_views(z, 2)
                 attraction = settings.attraction_at(step.epoch / max(plan.epochs, 1))
-                given = dict(power=settings.power, attraction=attraction)
-                nce = info_nce(z1, z2, step.shard, **given)
+                nce = info_nce(z1, z2, step.shard, power=settings.power, attraction=attraction)
                 value = value + settings.contrast * nce
                 metrics["info_nce"] = nce.item()
             return value, metrics
 
         learned = [p for p in network.parameters() if p.requires_grad]  # an encoder may be frozen
         return [Phase("loss", learned, loss, self._rate(plan))]
-
-    def predict_proba(self, X: Any) -> Any:
-        """Soft assignment of every row to the prototypes: (n, n_prototypes), rows sum to 1.
-
-        Parameters
-        ----------
-        X : rows as in `fit`
-        """
-        network = self._fitted_network()
-        return self._apply(lambda x: torch.softmax(network(x), dim=1), X, self.n_prototypes)

@@ -147,6 +147,16 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, Embedder):
             projection = plan.projected.projection
             network.encoder.fold(projection.mean, projection.scale, projection.basis)
 
+    def predict_proba(self, X: Any) -> Any:
+        """Soft assignment of every row to the prototypes: (n, n_prototypes), rows sum to 1.
+
+        Parameters
+        ----------
+        X : rows as in `fit`
+        """
+        network = self._fitted_network()
+        return self._apply(lambda x: torch.softmax(network(x), dim=1), X, self.n_prototypes)
+
     @property
     def epsilon_(self) -> float:
         """Length of an adversarial perturbation."""
