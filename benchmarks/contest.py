@@ -145,7 +145,7 @@ def scores(Z: Any, y: Any) -> dict[str, float]:
     return {
         "linear": 100 * cross_val_score(probe, Z[some], y[some], cv=folds).mean(),
         "knn": 100 * cross_val_score(KNeighborsClassifier(5), Z[some], y[some], cv=folds).mean(),
-        **{name.removeprefix("kmeans_"): 100 * value for name, value in found.items()},
+        **{name: 100 * found[f"kmeans_{name}"] for name in ("acc", "nmi", "ari")},
     }
 
 
@@ -177,6 +177,7 @@ def fit(name: str, method: str, seed: int, started: float) -> dict[str, Any]:
 
 
 def run(args: argparse.Namespace) -> None:
+    from selfview.paper.provenance import commit
     from timing import machine
 
     done = {(r["set"], r["method"], r["seed"]) for r in read_records(args.records)}
@@ -190,7 +191,9 @@ def run(args: argparse.Namespace) -> None:
                 if ended.returncode:
                     print(f"{name} {method} {seed} failed: {ended.stderr.strip()[-300:]}")
                     continue
-                record = json.loads(ended.stdout.splitlines()[-1]) | machine()
+                record = (
+                    json.loads(ended.stdout.splitlines()[-1]) | machine() | {"commit": commit()}
+                )
                 args.records.parent.mkdir(parents=True, exist_ok=True)
                 with args.records.open("a") as file:
                     file.write(json.dumps(record, default=float) + "\n")
@@ -237,7 +240,8 @@ def page(records: list[dict[str, Any]]) -> str:
         "",
         f"Every method at its own defaults and ten dimensions, on {len(sets)} sets of rows, "
         f"{seeds} seed{'s' * (seeds > 1)}, one machine with nothing beside ({first['processor']}, "
-        f"{first['threads']} threads, PyTorch {first['torch']}). Labels serve the scores alone.",
+        f"{first['threads']} threads, PyTorch {first['torch']}, commit {first['commit'][:7]}). "
+        "Labels serve the scores alone.",
         "Command: `make contest`; records: `results/contest.jsonl`.",
         "",
         "![Quality over seconds](figures/contest.png)",
