@@ -240,7 +240,7 @@ def page(records: list[dict[str, Any]]) -> str:
         "",
         f"Every method at its own defaults and ten dimensions, on {len(sets)} sets of rows, "
         f"{seeds} seed{'s' * (seeds > 1)}, one machine with nothing beside ({first['processor']}, "
-        f"{first['threads']} threads, PyTorch {first['torch']}, commit {first['commit'][:7]}). "
+        f"{first['threads']} threads, PyTorch {first['torch']}, commit {first.get('commit', 'not recorded')[:12]}). "
         "Labels serve the scores alone.",
         "Command: `make contest`; records: `results/contest.jsonl`.",
         "",
