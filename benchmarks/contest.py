@@ -240,8 +240,8 @@ def page(records: list[dict[str, Any]]) -> str:
         "",
         f"Every method at its own defaults and ten dimensions, on {len(sets)} sets of rows, "
         f"{seeds} seed{'s' * (seeds > 1)}, one machine with nothing beside ({first['processor']}, "
-        f"{first['threads']} threads, PyTorch {first['torch']}, commit {first.get('commit', 'not recorded')[:12]}). "
-        "Labels serve the scores alone.",
+        f"{first['threads']} threads, PyTorch {first['torch']}, "
+        f"commit {first.get('commit', 'not recorded')[:12]}). Labels serve the scores alone.",
         "Command: `make contest`; records: `results/contest.jsonl`.",
         "",
         "![Quality over seconds](figures/contest.png)",
