@@ -421,7 +421,7 @@ def test_what_is_given_wins_over_the_recipe():
         (dict(learning_rate=-1e-3), "learning_rate must be positive and finite, got -0.001"),
         (dict(temperature=0), "temperature must be positive and finite, got 0"),
         (dict(temperature="warm"), "temperature must be 'adaptive' or a positive number"),
-        (dict(target_entropy=9.0), r"not be above log\(n_prototypes\) = 2.079, got 9.0"),
+        (dict(target_entropy=9.0), r"be at most log\(n_prototypes\) = 2.079, got 9.0"),
         (dict(warmup=-1), "warmup must be positive and finite, got -1"),
         (dict(sinkhorn_iterations=0), "sinkhorn_iterations must be an integer of at least 1"),
         (dict(views="mirror"), "views must be one of 'adversarial', 'random', .*got 'mirror'"),
