@@ -1,14 +1,15 @@
 """The contest: every method at its own defaults and ten dimensions, on fifteen sets of rows.
 
     python benchmarks/contest.py run  [--sets wine digits] [--methods selfview umap] [--seeds 3]
-                                      [--records results/contest.jsonl]
+                                      [--untimed] [--records results/contest.jsonl]
     python benchmarks/contest.py show [--records results/contest.jsonl]
 
 `run` appends a line of JSON for every fit: scores, seconds, versions, machine. What is on record is
 not run again. Each fit has a process of its own. There `cold` counts imports, compilation and the
 fit; `seconds` is a fit after one of fewer rows, so that compilers have done their work;
 `new_rows` is the time for 1,000 rows. `show` writes docs/contest.md and the figure in it. Nothing
-else may run beside `run`: it measures time.
+else may run beside `run`: it measures time. With `--untimed` it doesn't, and other work may go on;
+such records have scores only.
 """
 
 import argparse
@@ -149,15 +150,21 @@ def scores(Z: Any, y: Any) -> dict[str, float]:
     }
 
 
-def fit(name: str, method: str, seed: int, started: float) -> dict[str, Any]:
-    """One fit with its scores; run in a process of its own, which began at `started`."""
+def fit(name: str, method: str, seed: int, started: float | None) -> dict[str, Any]:
+    """One fit with its scores; run in a process of its own, which began at `started`.
+
+    Without `started` nothing is timed.
+    """
     warnings.simplefilter("ignore")
     loading = time.time()
     X, y = load(name)
     X = X if method in ("selfview", "autoencoder") else flat(X)
     loaded = time.time()
-    few = X[: WARM_ROWS if len(y) < MANY_WARM_ROWS else MANY_WARM_ROWS]
     make = METHODS[method]
+    about = {"set": name, "method": method, "seed": seed, "rows": len(y)}
+    if started is None:
+        return {**about, **scores(make(X, seed)[0], y)}
+    few = X[: WARM_ROWS if len(y) < MANY_WARM_ROWS else MANY_WARM_ROWS]
     cold = None
     if len(y) < 2000:
         make(X, seed)
@@ -170,10 +177,7 @@ def fit(name: str, method: str, seed: int, started: float) -> dict[str, Any]:
     start = time.perf_counter()
     transform(X[:NEW_ROWS])
     new_rows = time.perf_counter() - start
-    return {
-        "set": name, "method": method, "seed": seed, "rows": len(y), "seconds": seconds,
-        "cold": cold, "new_rows": new_rows, **scores(Z, y),
-    }  # fmt: skip
+    return {**about, "seconds": seconds, "cold": cold, "new_rows": new_rows, **scores(Z, y)}
 
 
 def run(args: argparse.Namespace) -> None:
@@ -186,7 +190,8 @@ def run(args: argparse.Namespace) -> None:
             for method in args.methods:
                 if (name, method, seed) in done:
                     continue
-                call = [sys.executable, __file__, "fit", name, method, str(seed), str(time.time())]
+                call = [sys.executable, __file__, "fit", name, method, str(seed)]
+                call += [] if args.untimed else [str(time.time())]
                 ended = subprocess.run(call, capture_output=True, text=True, check=False)
                 if ended.returncode:
                     print(f"{name} {method} {seed} failed: {ended.stderr.strip()[-300:]}")
@@ -198,7 +203,8 @@ def run(args: argparse.Namespace) -> None:
                 with args.records.open("a") as file:
                     file.write(json.dumps(record, default=float) + "\n")
                 shown = " ".join(f"{m} {record[m]:.1f}" for m in MEASURES)
-                print(f"{name} {method} {seed}: {shown}, {record['seconds']:.1f} s", flush=True)
+                took = "" if args.untimed else f", {record['seconds']:.1f} s"
+                print(f"{name} {method} {seed}: {shown}{took}", flush=True)
 
 
 def read_records(path: Path) -> list[dict[str, Any]]:
@@ -234,14 +240,16 @@ def page(records: list[dict[str, Any]]) -> str:
     methods = [m for m in METHODS if any(r["method"] == m for r in records)]
     rivals = [m for m in methods if m != "selfview"]
     seeds = len({r["seed"] for r in records})
+    timed = len({r["seed"] for r in records if "seconds" in r})
     first = records[0]
     lines = [
         "# The contest",
         "",
         f"Every method at its own defaults and ten dimensions, on {len(sets)} sets of rows, "
-        f"{seeds} seed{'s' * (seeds > 1)}, one machine with nothing beside ({first['processor']}, "
-        f"{first['threads']} threads, PyTorch {first['torch']}, "
-        f"commit {first.get('commit', 'not recorded')[:12]}). Labels serve the scores alone.",
+        f"{_seeds(seeds)}, one machine ({first['processor']}, {first['threads']} threads, PyTorch "
+        f"{first['torch']}, "
+        f"commit {first.get('commit', 'not recorded')[:12]}). Labels serve the scores alone. "
+        f"Seconds are of {_seeds(timed)}, with nothing beside.",
         "Command: `make contest`; records: `results/contest.jsonl`.",
         "",
         "![Quality over seconds](figures/contest.png)",
@@ -277,6 +285,10 @@ def page(records: list[dict[str, Any]]) -> str:
     )
     lines += table_of(records, "new_rows", "Seconds for new rows", sets, methods, best=min)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seed{'s' * (count > 1)}"
 
 
 def table_of(
@@ -339,11 +351,12 @@ def main() -> None:
             command.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
             command.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
             command.add_argument("--seeds", type=int, default=3)
+            command.add_argument("--untimed", action="store_true")
     one = commands.add_parser("fit")
     one.add_argument("set", choices=SETS)
     one.add_argument("method", choices=METHODS)
     one.add_argument("seed", type=int)
-    one.add_argument("started", type=float)
+    one.add_argument("started", type=float, nargs="?")
     args = parser.parse_args()
     if args.command == "fit":
         print(json.dumps(fit(args.set, args.method, args.seed, args.started), default=float))

@@ -22,6 +22,7 @@ def test_the_readme_has_the_means_of_the_records():
     for title, method in NAMES.items():
         of = [record for record in RECORDS if record["method"] == method]
         scores = [mean(record[key] for record in of) for key in contest.MEASURES]
-        expected = [*scores, median(record["seconds"] for record in of)]
+        seconds = [record["seconds"] for record in of if "seconds" in record]
+        expected = [*scores, median(seconds)]
         (row,) = re.findall(rf"^\| {re.escape(title)} \|(.*)\|$", readme, re.M)
         assert re.findall(r"[\d.]+", row) == [f"{value:.1f}" for value in expected]

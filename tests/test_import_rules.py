@@ -17,7 +17,7 @@ SOURCE = Path(selfview.__file__).parent
 ORDER = (
     *("errors", "labels", "distributed", "rows", "networks", "saving"),
     *("views", "targets", "losses", "whitening", "health", "explain", "clusters", "training"),
-    *("neighbours", "groups", "estimator", "pairs", "method", "baselines"),
+    *("neighbours", "linked_rows", "groups", "estimator", "pairs", "method", "baselines"),
     *("evaluation", "data", "paper", "report", "cli", "__main__"),
 )
 STRANGERS = {"views", "targets", "losses", "networks", "training"}

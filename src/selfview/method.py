@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from selfview.errors import InputError
 from selfview.estimator import clustering, parameters
 from selfview.estimator.epoch_end import EpochEnd
 from selfview.estimator.plan import FitPlan
@@ -19,9 +18,10 @@ from selfview.losses import info_nce, swapped_kl
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead
 from selfview.networks.forward import autocast_weights, split_views
-from selfview.pairs import VIEWS, two_views
+from selfview.pairs import two_views
 from selfview.targets import adapt_temperature, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training.loop import Phase, Step
+from selfview.views import VIEWS
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -60,18 +60,22 @@ class SelfView(PrototypeEmbedder):
     adversarial_share : "auto" or float, default "auto"
         Share of the steps with perturbed views and the swapped prediction. "auto": 1/4; 1 in the
         paper's recipe. With contrast=0 it is 1.
-    neighbours : "auto" or int, default "auto"
+    neighbours : "auto", int, array (n, k) of int or sparse matrix (n, n), default "auto"
         Number of nearest rows that the second view is drawn from; 0 perturbs the row instead.
         "auto": 10, and 30 for tf-idf-like rows; 0 in the paper's recipe, with
         views="random+adversarial", and for rows on disk if neither they nor their principal
-        components fit into 256 MiB.
+        components fit into 256 MiB. An array holds the row numbers of neighbours, nearest first; of
+        a sparse graph every stored entry is a link, whatever its value. Not part of a saved model.
+    metric : str, default "auto"
+        By which neighbours are searched for: a name that scikit-learn knows, for the rows as they
+        are. "auto": Euclidean distance or angle, in principal components.
     contrast : "auto" or float, default "auto"
         Weight of InfoNCE. "auto": 1 with neighbours, else 0.
     epsilon : "auto" or float, default "auto"
         Length of an adversarial perturbation, in the unit of the rows (in standard deviations if
         columns are divided by them). "auto": a tenth of the centred rows' root mean square length;
-        of the mean row norm for images and own encoders. In the paper's recipe a fifth of the mean
-        row norm, 20 / sqrt(2000) of it for tf-idf-like rows (non-negative, at most 10 % non-zero).
+        of the mean row norm for images and custom encoders. In the paper's recipe a fifth of that
+        norm, 20 / sqrt(2000) of it for tf-idf-like rows (non-negative, at most 10 % non-zero).
     xi : "auto" or float, default "auto"
         Length of a random perturbation: a random view, and the start of VAT's power iteration.
         "auto": epsilon; in the paper's recipe 10, times `scale_`.
@@ -95,7 +99,7 @@ class SelfView(PrototypeEmbedder):
         paper's recipe "drop", to a fifth from epoch 1,000 on.
     axes : {"auto", "principal", "learned"}, default "auto"
         "principal": partial whitening of the embedding. "auto": "principal"; "learned" in the
-        paper's recipe and with an own encoder.
+        paper's recipe and with a custom encoder.
     precision : {"auto", "float32", "bfloat16"}, default "auto"
         Of training. "auto": bfloat16 where the processor computes with it directly.
     device : "auto" or str or torch.device, default "auto"
@@ -145,7 +149,8 @@ class SelfView(PrototypeEmbedder):
     batch_norm: str = "both"
     views: str = "adversarial"
     adversarial_share: str | float = "auto"
-    neighbours: str | int = "auto"
+    neighbours: Any = "auto"
+    metric: str = "auto"
     contrast: str | float = "auto"
     epsilon: str | float = "auto"
     xi: str | float = "auto"
@@ -177,7 +182,8 @@ class SelfView(PrototypeEmbedder):
         "n_clusters": clustering.n_clusters,
         "sinkhorn_iterations": partial(parameters.integer, at_least=1),
         "width": partial(parameters.integer_or, word="auto", at_least=1),
-        "neighbours": partial(parameters.integer_or, word="auto", at_least=0),
+        "neighbours": parameters.neighbours,
+        "metric": parameters.metric,
         "adversarial_share": partial(parameters.positive_or, word="auto", at_most=1.0),
         "contrast": partial(parameters.positive_or, word="auto", or_zero=True),
         "epsilon": partial(parameters.positive_or, word="auto"),
@@ -186,18 +192,6 @@ class SelfView(PrototypeEmbedder):
         "target_entropy": partial(parameters.positive_or, word="auto"),
         "warmup": partial(parameters.positive_or, word="auto", or_zero=True),
     }
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        if len(set(VIEWS[self.views])) > 1 and self.neighbours not in ("auto", 0):
-            raise InputError(
-                f"views={self.views!r} makes both views, got neighbours={self.neighbours!r}, which "
-                "asks for a neighbour as the second: set neighbours=0, or name one kind of views"
-            )
-        highest = math.log(self.n_prototypes)
-        if self.target_entropy != "auto" and float(self.target_entropy) > highest:
-            told = f"at most log(n_prototypes) = {highest:.3f}, got {self.target_entropy}"
-            raise InputError(f"target_entropy must be {told}")
 
     def _phases(self, network: EncoderHead, plan: FitPlan) -> list[Phase]:
         k, iterations, settings = self.n_prototypes, self.sinkhorn_iterations, plan.settings

@@ -1,9 +1,9 @@
 """Nearest rows, found without labels: the pairs that two views may be taken from.
 
 Rows are compared in their leading principal components: noise in many columns hides which rows are
-near. The search is exact up to `EXACT_ROWS`
-rows. Above, rows are sorted into about sqrt(n) cells, and looked for in the cells around their own
-(an inverted file, as in Faiss).
+near. The search is exact up to `EXACT_ROWS` rows. Above, rows are sorted into about sqrt(n) cells,
+and looked for in the cells around their own (an inverted file, as in Faiss). Users may name a
+metric for the search, or bring neighbours of their own (linked_rows.py).
 """
 
 import math
@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from selfview.distributed import current
+from selfview.errors import InputError
 from selfview.rows.base import Rows
 from selfview.rows.projection import ProjectedRows, principal_components
 from selfview.saving.checkpoints import kept
@@ -31,6 +32,7 @@ CELLS_SEARCHED = 24  # around a row's own: of MNIST's nearest 15 rows 96 % are f
 CELL_ROUNDS = 6  # of k-means, that finds the cells
 CELL_SAMPLE = 20_000  # rows from which it does
 BLOCK = 1024  # rows that are looked up at a time
+METRIC_BYTES = 1 << 31  # of rows that are compared by a metric of scikit-learn's
 
 
 class Neighbours:
@@ -48,6 +50,9 @@ class Neighbours:
         Principal components in which rows are compared; 0 compares the rows themselves.
     angle : bool
         Compare directions, not positions.
+    metric : str, default "auto"
+        A distance of scikit-learn's, by which the rows themselves are compared. "auto": Euclidean
+        distance or angle, in principal components.
     scale : float or sequence of float, default 1.0
         What rows, or their columns, are divided by first.
     about : mapping, optional
@@ -68,6 +73,7 @@ class Neighbours:
         count: int,
         angle: bool,
         components: int = COMPONENTS,
+        metric: str = "auto",
         scale: float | Sequence[float] = 1.0,
         about: Mapping[str, Any] | None = None,
         folder: Path | None = None,
@@ -76,9 +82,9 @@ class Neighbours:
         self.rows, self.take = rows, take
         self.n = rows.n if first is None else first
         self.count, self.angle, self.scale = min(count, rows.n - 1), angle, scale
-        self.components = components
+        self.components, self.metric = components, metric
         sizes = {"components": components, "rows": self.n, "count": self.count, "shape": rows.shape}
-        self.about = {"angle": angle, **sizes, **(about or {})}
+        self.about = {"angle": angle, "metric": metric, **sizes, **(about or {})}
         self.path = None if folder is None else folder / self.FILE
 
     def draw(self, step: Step) -> Tensor:
@@ -104,6 +110,8 @@ class Neighbours:
         return numbers
 
     def _search(self) -> NDArray[np.int32]:
+        if self.metric != "auto":
+            return nearest_by_metric(self.rows, self.metric, self.count)[: self.n]
         points = search_points(self.rows, self.components, angle=self.angle, scale=self.scale)
         return nearest(points, self.count, first=self.n)
 
@@ -161,6 +169,28 @@ def nearest(points: Tensor, count: int, first: int | None = None) -> NDArray[np.
         for part in torch.split(own, BLOCK):
             found[part] = _among(points, part, candidates, count)
     return found.numpy()
+
+
+def nearest_by_metric(rows: Rows, metric: str, count: int) -> NDArray[np.int32]:
+    """Numbers of the `count` nearest rows by a metric of scikit-learn's, itself left out."""
+    from sklearn.metrics.pairwise import PAIRWISE_BOOLEAN_FUNCTIONS
+    from sklearn.neighbors import NearestNeighbors
+
+    size = 4 * rows.n * rows.n_features
+    if size > METRIC_BYTES:
+        raise InputError(
+            f"metric={metric!r} compares the rows themselves, which would take {size / 2**30:.1f} "
+            "GiB: find the neighbours elsewhere and pass them as neighbours=, or leave metric out"
+        )
+    X = torch.cat([x.flatten(1).cpu() for _, x in rows.chunks()]).numpy()
+    if metric in PAIRWISE_BOOLEAN_FUNCTIONS:
+        X = X.astype(bool)
+    try:
+        search = NearestNeighbors(n_neighbors=count, metric=metric).fit(X)
+        found: NDArray[np.int32] = search.kneighbors(return_distance=False).astype(np.int32)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"rows can't be compared by metric={metric!r}: {error}") from error
+    return found
 
 
 def _among(points: Tensor, part: Tensor, candidates: Tensor, count: int) -> Tensor:

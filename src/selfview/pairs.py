@@ -6,28 +6,26 @@ import torch
 from torch import Tensor
 
 from selfview.estimator.recipes import Settings
+from selfview.linked_rows import LinkedNeighbours
 from selfview.neighbours import Neighbours
 from selfview.networks.encoders import EncoderHead, scale_of
 from selfview.networks.forward import without_weight_grad
 from selfview.training.loop import Step
 from selfview.views import (
+    VIEWS,
     adversarial_perturbation,
     frozen_batch_norm_stats,
     moved,
     random_perturbation,
 )
 
-# How each of the two views is made.
-VIEWS = {
-    "adversarial": ("adversarial", "adversarial"),
-    "random": ("random", "random"),
-    "random+adversarial": ("random", "adversarial"),
-    "none": ("none", "none"),
-}
-
 
 def two_views(
-    step: Step, network: EncoderHead, views: str, settings: Settings, neighbours: Neighbours | None
+    step: Step,
+    network: EncoderHead,
+    views: str,
+    settings: Settings,
+    neighbours: Neighbours | LinkedNeighbours | None,
 ) -> Tensor:
     """(2 * batch, *shape): the two views of every row, one after the other.
 
@@ -39,7 +37,7 @@ def two_views(
     views : one of `VIEWS`
     settings : Settings
         Lengths of perturbations.
-    neighbours : Neighbours or None
+    neighbours : Neighbours, LinkedNeighbours or None
         Where the second view comes from, if there are any.
     """
     x = step.batch

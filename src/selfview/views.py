@@ -17,6 +17,14 @@ from selfview.distributed import WHOLE_BATCH, BatchShard
 
 Network = Callable[[Tensor], Tensor]
 
+# How each of the two views is made.
+VIEWS = {
+    "adversarial": ("adversarial", "adversarial"),
+    "random": ("random", "random"),
+    "random+adversarial": ("random", "adversarial"),
+    "none": ("none", "none"),
+}
+
 
 @contextmanager
 def frozen_batch_norm_stats(network: nn.Module) -> Iterator[None]:
@@ -67,7 +75,7 @@ def random_perturbation(
     return scaled(noise, length)
 
 
-def _probes(
+def _random_starts(
     x: Tensor, length: float, generator: torch.Generator, shard: BatchShard, count: int
 ) -> Tensor:
     """(batch, count, *shape): random steps, for every row some that are independent of each other.
@@ -112,16 +120,16 @@ def adversarial_perturbation(
     p : Tensor (batch, k)
         The network's probabilities for `x`, without gradient.
     epsilon, xi : float
-        Length of the step, and of the random probe at which the gradient is taken.
+        Length of the perturbation, and of the random start at which the gradient is taken.
     generator : torch.Generator
-        Source of the random probe.
+        Source of the random start of the power iteration.
     power_iterations : int
         The paper takes one. More converge to the top eigenvector of the Fisher information when
         `xi` is small.
     shard : BatchShard
         Which rows of the batch these are, if several processes hold it.
     count : int
-        Steps for every row, each from a probe of its own.
+        Perturbations for every row, each from a random start of its own.
     unit : Tensor (n_features,), optional
         Of the columns, in which lengths are counted; that of the rows if there is none.
 
@@ -130,12 +138,12 @@ def adversarial_perturbation(
     Tensor (batch * count, *shape)
         The steps of a row stand together.
     """
-    steps = _probes(x, xi, generator, shard, count)
+    steps = _random_starts(x, xi, generator, shard, count)
     p = p.repeat_interleave(count, 0)
     for left in reversed(range(power_iterations)):
-        probes = moved(x, steps, unit).flatten(0, 1).requires_grad_()
+        inputs = moved(x, steps, unit).flatten(0, 1).requires_grad_()
         with torch.enable_grad():
-            change = divergence(p, network(probes))
-        (gradient,) = torch.autograd.grad(change, probes)
+            change = divergence(p, network(inputs))
+        (gradient,) = torch.autograd.grad(change, inputs)
         steps = scaled(in_unit(gradient, unit), xi if left else epsilon)
     return in_unit(steps, unit)

@@ -40,6 +40,7 @@ PARAMETERS: dict[str, dict[str, tuple[Any, ...]]] = {
         "adversarial_share": (float, 'Share of the steps with adversarial views, or "auto".'),
         "epsilon": (float, 'Length of the adversarial perturbation, or "auto".'),
         "neighbours": (float, 'Nearest rows to draw second views from, 0 or "auto".'),
+        "metric": (str, "Distance by which they are searched for, as scikit-learn names it."),
         "contrast": (float, 'Weight of InfoNCE between the two views, 0 or "auto".'),
         "xi": (float, 'Length of the random start of the power iteration, or "auto".'),
         "sinkhorn_iterations": (int, "Iterations of Sinkhorn-Knopp for a target."),

@@ -10,6 +10,7 @@ from sklearn.utils import check_random_state
 from torch import nn
 
 from selfview.errors import InputError
+from selfview.linked_rows import brought
 from selfview.networks.encoders import ENCODERS
 
 Checks = Mapping[str, Callable[[str, Any], object]]  # of a class' parameters, by their names
@@ -91,6 +92,20 @@ def share(name: str, value: Any) -> float:
 def encoder(name: str, value: Any) -> Any:
     """`value` if it names an encoder or is a module."""
     return value if isinstance(value, nn.Module) else one_of(name, value, ENCODERS)
+
+
+def neighbours(name: str, value: Any) -> Any:
+    """`value` if it is "auto", a number, an array of row numbers or a sparse graph."""
+    return value if brought(value) else integer_or(name, value, word="auto", at_least=0)
+
+
+def metric(name: str, value: Any) -> str:
+    """`value` if it is "auto" or a distance that scikit-learn's search knows."""
+    from sklearn.neighbors import VALID_METRICS
+
+    if isinstance(value, str) and value == "precomputed":
+        raise InputError(f"{name} can't be 'precomputed': pass the graph as neighbours=")
+    return one_of(name, value, ["auto", *sorted({*VALID_METRICS["brute"]} - {"precomputed"})])
 
 
 def level(name: str, value: Any) -> int:

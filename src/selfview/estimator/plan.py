@@ -15,6 +15,7 @@ from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.devices import resolve_device, resolve_precision
 from selfview.estimator.recipes import USUAL_NORM, Kind, Settings, input_scale
+from selfview.linked_rows import LinkedNeighbours, LinkedRows
 from selfview.neighbours import Neighbours
 from selfview.networks import encoders
 from selfview.rows.base import Rows, Summary
@@ -45,7 +46,8 @@ class FitPlan:
     searchable: bool = True  # can neighbours be searched for?
     stream: Stream | None = None  # of which this is a pass
     groups: NDArray[np.int64] | None = None  # of every row: what is not to be learned
-    neighbours: Neighbours | None = None  # from which a second view may be drawn
+    links: LinkedRows | None = None  # neighbours that the user brought
+    neighbours: Neighbours | LinkedNeighbours | None = None  # of which second views are drawn
     projected: ProjectedRows | None = None  # what the network sees, if not the rows themselves
     settings: Settings = field(default_factory=Settings)  # of SelfView
     started: float = 0.0  # when the fit began, by time.monotonic

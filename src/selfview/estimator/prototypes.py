@@ -20,12 +20,14 @@ from selfview.estimator.explaining import ExplainMixin
 from selfview.estimator.plan import FitPlan, projected_rows
 from selfview.estimator.recipes import RECIPES, input_scale, settings_of
 from selfview.groups import GroupNeighbours, usable_groups
+from selfview.linked_rows import LinkedNeighbours, brought, linked_rows
 from selfview.neighbours import Neighbours
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead, ScaledEncoder
 from selfview.networks.start import START_ROWS, principal_start
 from selfview.rows.base import Rows
 from selfview.rows.stream import Stream
+from selfview.views import VIEWS
 from selfview.whitening import ROWS, STREAM_ROWS, whiten
 
 
@@ -38,6 +40,10 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, Embedder):
     epsilon: str | float
     xi: str | float
     contrast: str | float
+    target_entropy: str | float
+    views: str
+    neighbours: Any
+    metric: str
 
     def fit(self, X: Any, y: Any = None, groups: Any = None) -> Self:  # noqa: ARG002
         """Learn the embedding of `X`.
@@ -81,7 +87,32 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, Embedder):
             )
         if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
             plan = replace(plan, summary=replace(plan.summary, column_stds=()))
+        if brought(self.neighbours):
+            if stream:
+                raise InputError(
+                    "neighbours must be a number in a stream, whose rows come one chunk after the "
+                    "other, got row numbers or a graph: call fit"
+                )
+            plan = replace(plan, links=linked_rows(self.neighbours, rows.n))
         return plan
+
+    def check_parameters(self) -> None:
+        super().check_parameters()
+        asked = brought(self.neighbours) or self.neighbours not in ("auto", 0)
+        if len(set(VIEWS[self.views])) > 1 and asked:
+            got = "a graph" if brought(self.neighbours) else repr(self.neighbours)
+            raise InputError(
+                f"views={self.views!r} makes both views, got neighbours={got}, which asks for a "
+                "neighbour as the second: set neighbours=0, or name one kind of views"
+            )
+        highest = math.log(self.n_prototypes)
+        if self.target_entropy != "auto" and float(self.target_entropy) > highest:
+            told = f"at most log(n_prototypes) = {highest:.3f}, got {self.target_entropy}"
+            raise InputError(f"target_entropy must be {told}")
+
+    def _identity(self, rows: Rows, plan: FitPlan) -> dict[str, Any]:
+        links = {} if plan.links is None else {"neighbours": plan.links.checksum}
+        return super()._identity(rows, plan) | links
 
     def _complete(self, rows: Rows, plan: FitPlan) -> FitPlan:
         """The plan with principal components, settings and neighbours."""
@@ -99,16 +130,32 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, Embedder):
         if not plan.settings.neighbours:
             return plan
         among = stream.window if stream else plan.projected or rows
+
+        def take(index: NDArray[np.intp]) -> Tensor:
+            return plan.formed(among.pick(index))
+
+        if plan.groups is not None and (plan.links or self.metric != "auto"):
+            name = "neighbours" if plan.links else "metric"
+            raise InputError(
+                f"{name} must be left out with groups, whose neighbours are found in a way of "
+                "their own"
+            )
+        if plan.links is not None:
+            return replace(plan, neighbours=LinkedNeighbours(plan.links, take))
+        compared = among if plan.settings.search_components else rows
+        if stream or self.metric != "auto":
+            compared = stream.window if stream else rows
         make: Callable[..., Neighbours] = Neighbours
         if plan.groups is not None and usable_groups(plan.groups):
             make = partial(GroupNeighbours, groups=plan.groups)
         neighbours = make(
-            among if stream or plan.settings.search_components else rows,
-            lambda index: plan.formed(among.pick(index)),
+            compared,
+            take,
             count=plan.settings.neighbours,
             first=rows.n,
             angle=plan.settings.by_angle,
             components=plan.settings.search_components,
+            metric=self.metric,
             scale=input_scale(plan.summary),
             about=asdict(plan.summary),
             folder=folder,
@@ -125,7 +172,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, Embedder):
             assert isinstance(encoder, nn.Sequential)
             some = np.unique(np.linspace(0, plan.n - 1, START_ROWS).astype(np.intp))
             principal_start(encoder, plan.projected.pick(some))
-        if not isinstance(self.encoder, nn.Module):  # an own one takes the rows as they are
+        if not isinstance(self.encoder, nn.Module):  # a custom one takes the rows as they are
             scale = 1.0 if plan.projected else input_scale(plan.summary)
             encoder = ScaledEncoder(scale, *encoder.children())
         head = encoders.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))

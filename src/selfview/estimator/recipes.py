@@ -175,7 +175,7 @@ def settings_of(model: Any, plan: Any) -> Settings:
     recipe, summary, stream = RECIPES[model.recipe], plan.summary, plan.stream
     rows = recipe.text if summary.text_like else recipe.dense
     usual = rows.neighbours if plan.searchable and model.views != "random+adversarial" else 0
-    neighbours = int(_or(model.neighbours, usual))
+    neighbours = 1 if plan.links else int(_or(model.neighbours, usual))
     unit, epsilon = 1.0, recipe.epsilon(summary)
     if plan.projected is not None:
         unit = plan.projected.projection.unit

@@ -48,7 +48,10 @@ def read_model(path: Path, name: str) -> tuple[dict[str, Tensor], Meta]:
 
 
 def plain_parameters(model: Any) -> dict[str, Any]:
-    """The constructor's parameters as JSON can hold them; a callback is left out, as None."""
+    """The constructor's parameters as JSON can hold them.
+
+    A callback is left out, as None, and neighbours of the rows that were fitted, as "auto".
+    """
     return {name: _plain(value) for name, value in model.get_params(deep=False).items()}
 
 
@@ -63,7 +66,7 @@ def _plain(value: Any) -> Any:
         return None  # its draw is kept as the seed
     if callable(value):
         return None
-    return value
+    return "auto" if hasattr(value, "shape") else value
 
 
 def reason(error: Exception) -> str:
