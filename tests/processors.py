@@ -57,8 +57,7 @@ LONGEST = ("grid_search", "hundred_thousand", "raw_wine", "CPC", "AdversarialAut
 
 def environment(level: str, threads: int, own: str) -> dict[str, str]:
     """That of this process with a level's limits; the processor's own has none."""
-    # Threads that wait leave the cores to others.
-    found = os.environ | {"OMP_NUM_THREADS": str(threads), "OMP_WAIT_POLICY": "passive"}
+    found = os.environ | {"OMP_NUM_THREADS": str(threads)}
     if level == own:
         return found
     limits = dict(LEVELS[level])

@@ -24,7 +24,7 @@ MIN_STRUCTURE = 1.05
 MIN_GAIN = 0.1  # nats by which nearest rows must be told better than with PCA; thrice in short fits
 MIN_ROWS = 50  # different ones; fewer show nothing
 ENOUGH_ROWS = 200  # without structure, so many are noise; fewer may only be too few
-ENOUGH_STEPS = 100  # of the optimiser: the fewest that epochs="auto" plans
+ENOUGH_STEPS = 50  # of the optimiser: what epochs="auto" plans for as few rows as show something
 MIN_PROTOTYPE_USE = 0.1
 MIN_EFFECTIVE_RANK = 1.5
 FAR_OFF = 10.0  # times its usual value, or a tenth: a setting to suspect

@@ -18,7 +18,7 @@ FEW_ROWS = 1000
 WIDTHS = ((FEW_ROWS, 128), (MANY_ROWS, 256), (math.inf, 512))  # for fewer rows than so many
 # Optimiser steps: `FEW_STEPS` and one for every four rows; `STEPS` up to `STEPS_ROWS` rows, and
 # from there on by the square root of the rows; twice as many for the wider network of many rows.
-FEW_STEPS, STEPS, STEPS_ROWS = 100, 500, 5000
+FEW_STEPS, STEPS, STEPS_ROWS = 40, 500, 5000
 WARMUP_SHARE = 1 / 50  # of the epochs, for the target entropy to fall
 STREAM_WARMUP = 5  # optimiser steps, for the same in a stream
 USUAL_NORM = 16.0  # to which others are brought, near enough
