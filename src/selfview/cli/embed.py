@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from selfview.cli import complete
-from selfview.cli.options import Array, Id, Run, SkipBad, check_output, given, write_embedding
+from selfview.cli.options import (
+    Array,
+    Groups,
+    Id,
+    Run,
+    SkipBad,
+    check_output,
+    given,
+    write_embedding,
+)
 from selfview.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,6 +39,7 @@ def embed(
     ] = None,
     label: Annotated[str | None, typer.Option(help="Column of labels, left aside.")] = None,
     id: Id = None,
+    groups: Groups = None,
     array: Array = None,
     skip_bad: SkipBad = False,
 ) -> None:
@@ -45,7 +55,7 @@ def embed(
     check_file_to_write(out)
     with launched() as group:
         model, preparation = load_run(run)
-        options = given(label=label, id=id, array=array, skip_bad=skip_bad or None)
+        options = given(label=label, id=id, groups=groups, array=array, skip_bad=skip_bad or None)
         dataset = group.main_first(lambda: read(data, preparation=preparation, **options))
         Z = embedded(model, dataset.X, group)
         with group.all_or_none():

@@ -24,6 +24,12 @@ Id = Annotated[str | None, typer.Option(help="Column of row names, not a feature
 LabelsFromName = Annotated[
     str | None, typer.Option(help="Regular expression; group 1 of a file's name is its label.")
 ]
+Groups = Annotated[
+    str | None, typer.Option(help="Column of groups (speaker, donor, day), not a feature.")
+]
+GroupsFromName = Annotated[
+    str | None, typer.Option(help="Regular expression; group 1 of a file's name is its group.")
+]
 Array = Annotated[str | None, typer.Option(help="Array of an .npz file.")]
 SkipBad = Annotated[bool, typer.Option(help="Leave out rows that can't be read.")]
 Target = Annotated[str, typer.Option(help="What labels are: classes, continuous, or auto.")]

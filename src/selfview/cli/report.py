@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from selfview.cli.options import Array, Id, LabelsFromName, Run, SkipBad, given
+from selfview.cli.options import (
+    Array,
+    Groups,
+    GroupsFromName,
+    Id,
+    LabelsFromName,
+    Run,
+    SkipBad,
+    given,
+)
 
 if TYPE_CHECKING:
     from selfview.data import Dataset
@@ -33,7 +42,9 @@ def report(
     ] = None,
     label: Annotated[str | None, typer.Option(help="Column of labels.")] = None,
     id: Id = None,
+    groups: Groups = None,
     labels_from_name: LabelsFromName = None,
+    groups_from_name: GroupsFromName = None,
     array: Array = None,
     skip_bad: SkipBad = False,
 ) -> None:
@@ -59,8 +70,15 @@ def report(
             f"{run} doesn't say which rows it was fitted on, as it was saved from Python: give "
             f"them as `selfview report {run} DATA`"
         )
-    named = {"label": label, "id": id, "labels_from_name": labels_from_name, "array": array}
-    options = given(**named, skip_bad=skip_bad or None)
+    options = given(
+        label=label,
+        id=id,
+        groups=groups,
+        labels_from_name=labels_from_name,
+        groups_from_name=groups_from_name,
+        array=array,
+        skip_bad=skip_bad or None,
+    )
     if data is None:
         fitted = mapping(config.get("options"))
         options = {key: fitted[key] for key in ROW_OPTIONS if key in fitted} | options
@@ -129,18 +147,26 @@ def write_report(
     )
     path = out or folder / FILE
     records = records_of(folder, model)
-    unit = model.scale_ if isinstance(model.scale_, np.ndarray) else None
+    unit = columns_unit(model)
     html = report_of(folder, dataset, Z, prototypes, records=records, unit=unit, **options)
     write_bytes(path, html.encode("utf-8", "replace"))
     return path
 
 
-def try_report(folder: Path, model: "SelfView", dataset: "Dataset", rows: "Rows", Z: Any) -> str:
+def columns_unit(model: "SelfView") -> Any:
+    """What the model divides each column by, or None if columns are of the same scale."""
+    scale = model.scale_
+    return None if isinstance(scale, float) else scale
+
+
+def try_report(
+    folder: Path, model: "SelfView", dataset: "Dataset", rows: "Rows", Z: Any, mixing: Any = None
+) -> str:
     """A line that says where the report is, or why there is none: a fit doesn't fail for it."""
     from selfview.errors import SelfViewError
 
     try:
-        return f"report: {write_report(folder, model, dataset, rows, Z)}"
+        return f"report: {write_report(folder, model, dataset, rows, Z, mixing=mixing)}"
     except SelfViewError as error:
         return f"no report was written: {error}"
     except Exception as error:  # the run is complete by now, and hours of it must not look failed

@@ -37,6 +37,9 @@ class Dataset:
         measurements, NaN for a row without one. Never passed to ``fit``.
     classes : tuple of str
         ``classes[y[i]]`` is the name of row i's label.
+    groups : ndarray of str or None
+        The group of each row (speaker, donor, day), where one was asked for: what differs between
+        groups is not to be learned.
     further : mapping
         Other labels by name: FSDD's ``speaker``, MSI's ``segment``.
     train, test : ndarray or None
@@ -73,6 +76,7 @@ class Dataset:
     X: Rows
     y: Array | None = None
     classes: tuple[str, ...] = ()
+    groups: Array | None = None
     further: Mapping[str, Array] = field(default_factory=dict)
     train: NDArray[np.intp] | None = None
     test: NDArray[np.intp] | None = None
@@ -113,7 +117,8 @@ class Dataset:
             None if part is None else np.flatnonzero(np.isin(rows, part))
             for part in (self.train, self.test)
         )
-        beside = {name: getattr(self, name) for name in ("y", "coordinates", "ids", "snippets")}
+        known = ("y", "groups", "coordinates", "ids", "snippets")
+        beside = {name: getattr(self, name) for name in known}
         changes: dict[str, Any] = {
             name: v if v is None else np.asarray(v)[rows] for name, v in beside.items()
         }
@@ -134,7 +139,9 @@ class Options:
     array: str | None = None
     label: str | None = None
     id: str | None = None
+    groups: str | None = None
     labels_from_name: str | None = None
+    groups_from_name: str | None = None
     header: bool | None = None
     text: str = "text"
     vocabulary: int = 2000

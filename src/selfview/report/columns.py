@@ -38,6 +38,8 @@ def columns_of(
     found = []
     if dataset.y is not None:
         found.append(_labels(dataset))
+    if dataset.groups is not None:
+        found.append(category("group", np.asarray(dataset.groups)))
     k = clusters or min(dataset.n_classes or CLUSTERS, MAX_CLUSTERS)
     found.append(_clusters(Z, max(1, min(k, len(Z))), seed))
     found.append(category("prototype", prototypes))

@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data import Dataset
-from selfview.errors import InputError
+from selfview.errors import InputError, SelfViewError
 from selfview.report import facts, payload
 from selfview.report.columns import Column, columns_of
 from selfview.report.contents import content_of
 from selfview.report.features import Features, features_of
 from selfview.report.page import render
 from selfview.report.plane import Plane, lay_out, principal
-from selfview.report.scores import score_table
+from selfview.report.scores import Scores, mixing_table, score_table
 from selfview.report.tissue import Tissue, tissue_of
 
 MOST_ROWS = 100_000
@@ -31,6 +31,7 @@ def report_of(
     unit: NDArray[Any] | None = None,
     layout: str = "auto",
     clusters: int | None = None,
+    mixing: Scores | None = None,
     seed: int = 0,
 ) -> str:
     """The page of a run folder as one HTML text that needs nothing beside it.
@@ -85,6 +86,7 @@ def report_of(
         command=str(records.config.get("command", "")) or "unknown",
         curves=known,
         scores=score_table(dataset, Z, unit, seed),
+        mixing=mixing or _mixing(dataset, Z, unit, seed),
         dataset=dataset,
         columns=columns,
         dim=Z.shape[1],
@@ -96,6 +98,16 @@ def report_of(
         duration=facts.time_spent,
         payload=payload.pack(shown, arrays | content.arrays),
     )
+
+
+def _mixing(
+    dataset: Dataset, Z: NDArray[Any], unit: NDArray[Any] | None, seed: int
+) -> Scores | None:
+    """How groups mix; None if there are none, or it can't be measured."""
+    try:
+        return mixing_table(dataset, Z, unit, seed)
+    except SelfViewError:  # a row without a group, or no openTSNE: the page does without
+        return None
 
 
 def _drawn(
