@@ -71,7 +71,7 @@ def test_group_1_of_a_files_name_is_its_group(tmp_path):
     assert dataset.classes == ("7", "8")
     with pytest.raises(InputError, match="groups_from_name='x' needs a group"):
         read(tmp_path, groups_from_name="x")
-    with pytest.raises(InputError, match="finds no group in '7_ann_0.txt'"):
+    with pytest.raises(InputError, match=r"finds no group in '7_ann_0\.txt'"):
         read(tmp_path, groups_from_name="(zoe)")
 
 
@@ -81,7 +81,7 @@ def test_labels_are_not_taken_as_groups(table):
 
 
 def test_groups_that_are_not_there_are_told(table):
-    with pytest.raises(InputError, match="no column 'Day' for groups.*did you mean 'day'"):
+    with pytest.raises(InputError, match=r"no column 'Day' for groups.*did you mean 'day'"):
         read(table, groups="Day")
     with pytest.raises(InputError, match="the dataset digits has no groups 'writer'"):
         read("digits", groups="writer")
@@ -112,7 +112,6 @@ def test_fit_takes_the_groups_of_a_column_and_tells_how_they_mix(call, table, ro
     expected = evaluate(Z, rows[1], groups=days, measures="mixing")
     found = known["selfview (10)"]
     assert found == pytest.approx({name: expected[name] for name in found})
-    assert known["PCA (6)"]["ilisi"] < found["ilisi"] + 1
 
 
 def test_a_run_with_groups_repeats_from_its_config(call, table, tmp_path):

@@ -60,11 +60,24 @@ def embed(
         Z = embedded(model, dataset.X, group)
         with group.all_or_none():
             if group.is_main:
-                write_embedding(out, Z, dataset.ids)
+                write_embedding(out, Z, dataset.ids, _clusters(model, Z))
     if not group.is_main:
         return
     rows = f"{len(dataset):,} row{'s' * (len(dataset) != 1)}"
-    typer.echo(f"{rows} embedded in {model.embedding_dim_} dimensions: {out}")
+    found = model.clusters_ is not None
+    note = ", and given to a cluster" * (found and out.suffix.lower() != ".npy")
+    typer.echo(f"{rows} embedded in {model.embedding_dim_} dimensions{note}: {out}")
+    if found and not note:
+        typer.echo("the cluster of each row is written to .csv and .parquet files only", err=True)
+
+
+def _clusters(model: "SelfView", Z: Any) -> dict[str, Any]:
+    """The cluster of every row and its probability, as columns; none if the model has none."""
+    found = model.clusters_
+    if found is None:
+        return {}
+    probability = found.probabilities(Z).max(axis=1)
+    return {"cluster": found.assign(Z), "cluster_probability": probability}
 
 
 def _output(out: Path | None, data: str) -> Path:

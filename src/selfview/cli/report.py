@@ -52,11 +52,8 @@ def report(
 
     Example: selfview report run --layout pca
     """
-    from selfview.cli.run_folder import check_file_to_write, load_run
-    from selfview.data import read
-    from selfview.data.preparation import ROW_OPTIONS
+    from selfview.cli.run_folder import check_file_to_write, load_run, rows_of_run
     from selfview.errors import InputError
-    from selfview.report.facts import mapping
     from selfview.report.plane import LAYOUTS
     from selfview.rows.conversion import as_rows
 
@@ -64,12 +61,6 @@ def report(
         raise InputError(f"--layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
     model, preparation = load_run(run)
     check_file_to_write(out or run / FILE)
-    config = records_of(run, model).config
-    if data is None and "data" not in config:
-        raise InputError(
-            f"{run} doesn't say which rows it was fitted on, as it was saved from Python: give "
-            f"them as `selfview report {run} DATA`"
-        )
     options = given(
         label=label,
         id=id,
@@ -79,15 +70,7 @@ def report(
         array=array,
         skip_bad=skip_bad or None,
     )
-    if data is None:
-        fitted = mapping(config.get("options"))
-        options = {key: fitted[key] for key in ROW_OPTIONS if key in fitted} | options
-    source = str(config["data"]) if data is None else data
-    try:
-        dataset = read(source, preparation=preparation, **options)
-    except InputError as error:
-        hint = f"; give the rows as `selfview report {run} DATA`" if data is None else ""
-        raise InputError(f"{error}{hint}") from error
+    dataset = rows_of_run(run, preparation, data, options, f"selfview report {run}")
     rows = as_rows(dataset.X)
     Z = model.transform(rows)
     more = given(layout=layout, clusters=clusters)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -105,6 +106,22 @@ class Dataset:
         if self.y is None or looks_continuous(self.y):
             return 0
         return len(self.classes) or len({*self.y[~missing(self.y)].tolist()})
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name for each feature: column, word, m/z, pixel; or "feature 1" and so on."""
+        count = math.prod(self.X.shape[1:])
+        named = () if self.preparation is None else self.preparation.feature_names
+        if len(named) == count:
+            return named
+        if len(self.shape) in (2, 3) and math.prod(self.shape) == count:
+            axes = ("channel", "line", "column")[-len(self.shape) :]
+            shown = [i for i, axis in enumerate(axes) if axis != "channel" or self.shape[i] > 1]
+            return tuple(
+                ", ".join(f"{axes[i]} {place[i] + 1}" for i in shown)
+                for place in np.ndindex(self.shape)
+            )
+        return tuple(f"feature {i}" for i in range(1, count + 1))
 
     @property
     def split(self) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:

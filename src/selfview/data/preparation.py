@@ -42,6 +42,11 @@ class Preparation(ABC):
     def shape(self) -> tuple[int, ...]:
         """Shape of one row of `X`."""
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name for each feature of a row; none where files don't give any."""
+        return ()
+
     @abstractmethod
     def read_files(self, path: Path, options: Options) -> Dataset:
         """Rows of new files, which are not array files."""

@@ -211,6 +211,10 @@ class GivenRows(ArrayPreparation):
 
     images: ClassVar[bool] = False
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.columns
+
     def read_files(self, path: Path, options: Options) -> Dataset:
         if path.suffix.lower() not in TABLES:
             raise InputError(

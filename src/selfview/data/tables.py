@@ -57,6 +57,10 @@ class TablePreparation(Preparation):
     def shape(self) -> tuple[int, ...]:
         return (len(self.columns),)
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.columns
+
     def consistent(self) -> bool:
         return 0 < len(set(self.columns)) == len(self.columns)
 

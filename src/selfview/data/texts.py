@@ -51,6 +51,10 @@ class TextPreparation(Preparation):
     def shape(self) -> tuple[int, ...]:
         return (len(self.vocabulary),)
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.vocabulary
+
     def consistent(self) -> bool:
         words = self.vocabulary
         return len(set(words)) == len(words) == self.idf.size
