@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from selfview import InputError, SelfView, evaluate
 from selfview.data import Dataset, read
 from selfview.data.prepared import load_preparation
+from selfview.errors import FileFormatError
 from selfview.report.scores import mixing_table
 
 N = 60
@@ -58,7 +59,7 @@ def test_a_field_of_json_lines_holds_groups(tmp_path):
     assert read(path, groups="author").groups.tolist() == list("010101")
     del lines[4]["author"]
     path.write_text("\n".join(map(json.dumps, lines)))
-    with pytest.raises(InputError, match="line 5: has no field 'author'"):
+    with pytest.raises(FileFormatError, match="line 5: has no field 'author'"):
         read(path, groups="author")
 
 

@@ -29,7 +29,7 @@ import typer
 from selfview import CollapseWarning, SelfView
 from selfview.cli.compare import show as show_table
 from selfview.cli.configuration import FILE, Config, describe, read_config
-from selfview.cli.report import columns_unit, try_report
+from selfview.cli.report import try_report
 from selfview.cli.run_folder import EVENTS, check_replaceable, finished, save_run
 from selfview.data import Dataset, read
 from selfview.distributed import ALONE, Group
@@ -37,6 +37,7 @@ from selfview.errors import InputError, SelfViewError, SelfViewWarning
 from selfview.estimator.forecast import Forecast
 from selfview.evaluation import evaluate
 from selfview.evaluation.split import random_fifth
+from selfview.report.models import columns_unit
 from selfview.report.scores import Scores, mixing_table
 from selfview.rows.base import Rows
 from selfview.rows.conversion import as_rows

@@ -80,27 +80,12 @@ def report(
 
 def records_of(folder: Path, model: "SelfView") -> "Records":
     """What is known about the fit: from the run's files, or from a model saved from Python."""
-    from selfview import __version__
     from selfview.cli.run_folder import home
-    from selfview.report.facts import Records, read_records
-    from selfview.saving.model_file import plain_parameters
+    from selfview.report.facts import read_records
+    from selfview.report.models import records_of_model
 
     where = home(folder)
-    if (where / "config.json").is_file():
-        return read_records(where)
-    config = {
-        "command": f"{' '.join(repr(model).split())}.fit(X)",
-        "parameters": plain_parameters(model),
-        "selfview": __version__,
-    }
-    metrics = {
-        "epochs": model.epochs_,
-        "seconds": model.history_[-1]["seconds"],
-        "epsilon": model.epsilon_,
-        "health": model.health_,
-    }
-    history = {name: [row[name] for row in model.history_] for name in model.history_[0]}
-    return Records(config, metrics, history)
+    return read_records(where) if (where / "config.json").is_file() else records_of_model(model)
 
 
 def write_report(
@@ -114,32 +99,13 @@ def write_report(
     **options: Any,
 ) -> Path:
     """Write the page of a run folder and say where it is."""
-    import numpy as np
-
-    from selfview.report.run import report_of
-    from selfview.rows.in_memory import RowRange
+    from selfview.report.models import page_of
     from selfview.saving.files import write_bytes
 
-    # In blocks: all assignments of a million rows would take as much memory as the rows.
-    step = 8192
-    prototypes = np.concatenate(
-        [
-            model.predict_proba(RowRange(rows, start, min(start + step, rows.n))).argmax(axis=1)
-            for start in range(0, rows.n, step)
-        ]
-    )
     path = out or folder / FILE
-    records = records_of(folder, model)
-    unit = columns_unit(model)
-    html = report_of(folder, dataset, Z, prototypes, records=records, unit=unit, **options)
+    html = page_of(model, dataset, rows, Z, records=records_of(folder, model), **options)
     write_bytes(path, html.encode("utf-8", "replace"))
     return path
-
-
-def columns_unit(model: "SelfView") -> Any:
-    """What the model divides each column by, or None if columns are of the same scale."""
-    scale = model.scale_
-    return None if isinstance(scale, float) else scale
 
 
 def try_report(

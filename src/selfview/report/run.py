@@ -1,6 +1,5 @@
-"""`report_of`: the page of a run, from its folder, its rows and their embedding."""
+"""`report_of`: the page of a run, from its records, its rows and their embedding."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,26 +21,24 @@ NEIGHBOUR_DIMS = 32  # more are reduced, so that a page can look for neighbours 
 
 
 def report_of(
-    folder: Path,
     dataset: Dataset,
     Z: NDArray[Any],
     prototypes: NDArray[Any],
     *,
-    records: facts.Records | None = None,
+    records: facts.Records,
     unit: NDArray[Any] | None = None,
     layout: str = "auto",
     clusters: int | None = None,
     mixing: Scores | None = None,
     seed: int = 0,
 ) -> str:
-    """The page of a run folder as one HTML text that needs nothing beside it.
+    """The page of a run as one HTML text that needs nothing beside it.
 
     `Z` is the embedding of the dataset's rows, and `prototypes` the likeliest prototype of each.
-    `records` are the folder's config.json, metrics.json and history.csv if not given. `unit` is
-    what the model divides each column by, if columns are of different scale. `layout` is "auto",
-    "tsne" or "pca"; `clusters` of k-means are as many as there are labels by default, or 8.
+    `records` tell of the fit. `unit` is what the model divides each column by, if columns are of
+    different scale. `layout` is "auto", "tsne" or "pca"; `clusters` of k-means are as many as there
+    are labels by default, or 8. `mixing` is that of the groups, if it is known already.
     """
-    records = records or facts.read_records(folder)
     n = len(dataset)
     if not (len(Z) == len(prototypes) == n):
         raise InputError(f"{n} rows need as many embeddings and prototypes, got {len(Z)} and "
