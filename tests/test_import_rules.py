@@ -20,6 +20,8 @@ ORDER = (
     *("neighbours", "linked_rows", "groups", "estimator", "pairs", "method", "baselines"),
     *("evaluation", "data", "paper", "report", "cli", "__main__"),
 )
+# `plot` and `report` of a fitted model call the report when they are called, not before.
+SHOWN = {("estimator", "report")}
 STRANGERS = {"views", "targets", "losses", "networks", "training"}
 LEARNING = (*STRANGERS, "pairs", "groups", "estimator", "method", "baselines")
 
@@ -55,7 +57,9 @@ def test_the_rules_see_the_imports():
 
 def test_imports_go_left_to_right_only():
     wrong = {(a, b) for a, b in EDGES if ORDER.index(b) > ORDER.index(a)}
-    assert not wrong
+    assert wrong == SHOWN
+    found = [path.name for path in (SOURCE / "estimator").glob("*.py") if "report" in imports(path)]
+    assert found == ["showing.py"]
 
 
 def test_the_methods_parts_do_not_know_each_other():

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from selfview.report.facts import read_records
 from selfview.report.run import report_of
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chrome")
@@ -41,7 +42,8 @@ def write_page(folder, dataset, Z=None, **options):
     if Z is None:
         Z = np.asarray(dataset.X).reshape(len(dataset), -1)[:, :4].astype(np.float32)
     write_records(folder)
-    html = report_of(folder, dataset, Z, np.arange(len(dataset)) % 7, **{"layout": "pca"} | options)
+    options = {"records": read_records(folder), "layout": "pca"} | options
+    html = report_of(dataset, Z, np.arange(len(dataset)) % 7, **options)
     (folder / "report.html").write_text(html, encoding="utf-8")
     return folder / "report.html"
 

@@ -31,6 +31,11 @@ def read_page(path):
     return html, *unpack(payload_text(html))
 
 
+def page(folder, dataset, Z, **options):
+    records = facts.read_records(folder)
+    return report_of(dataset, Z, np.zeros(len(dataset)), records=records, **options)
+
+
 def rows(n, dim=6, seed=0):
     return np.random.default_rng(seed).normal(size=(n, dim)).astype(np.float32)
 
@@ -190,13 +195,13 @@ def test_the_page_says_what_was_done(tmp_path):
 def test_a_collapsed_run_is_told_in_words(tmp_path):
     health = {"healthy": False, "verdict": "collapsed: <b>lower</b> epsilon"}
     write_records(tmp_path, metrics={"health": health})
-    html = report_of(tmp_path, Dataset("d", rows(30)), rows(30, 4), np.zeros(30), layout="pca")
+    html = page(tmp_path, Dataset("d", rows(30)), rows(30, 4), layout="pca")
     assert "<strong>Collapsed.</strong> &lt;b&gt;lower&lt;/b&gt; epsilon." in html
 
 
 def test_the_command_is_shown_as_it_was_typed(tmp_path):
     write_records(tmp_path, config={"command": "selfview fit 'a b.csv' --label kind"})
-    html = report_of(tmp_path, Dataset("d", rows(30)), rows(30, 4), np.zeros(30), layout="pca")
+    html = page(tmp_path, Dataset("d", rows(30)), rows(30, 4), layout="pca")
     assert "selfview fit &#39;a b.csv&#39; --label kind" in html
 
 
@@ -218,11 +223,11 @@ def test_wrong_numbers_of_rows_and_clusters_are_refused(tmp_path):
     write_records(tmp_path)
     dataset = Dataset("d", rows(10))
     with pytest.raises(InputError, match="10 rows need as many"):
-        report_of(tmp_path, dataset, rows(9), np.zeros(10))
+        page(tmp_path, dataset, rows(9))
     with pytest.raises(InputError, match="clusters must be between 1 and the 10 rows, got 11"):
-        report_of(tmp_path, dataset, rows(10), np.zeros(10), clusters=11)
+        page(tmp_path, dataset, rows(10), clusters=11)
     with pytest.raises(InputError, match="not finite"):
-        report_of(tmp_path, dataset, np.full((10, 2), np.nan), np.zeros(10))
+        page(tmp_path, dataset, np.full((10, 2), np.nan))
 
 
 def test_more_rows_than_fit_are_drawn_at_random(tmp_path, monkeypatch):
@@ -240,15 +245,16 @@ def test_without_plotly_the_error_names_the_command(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "plotly.offline", None)
     write_records(tmp_path)
     with pytest.raises(MissingDependencyError, match=r"pip install 'selfview\[plots\]'"):
-        report_of(tmp_path, Dataset("d", rows(9)), rows(9), np.zeros(9), layout="pca")
+        page(tmp_path, Dataset("d", rows(9)), rows(9), layout="pca")
 
 
 def test_a_page_is_made_without_torch(tmp_path):
     write_records(tmp_path)
     code = (
         "import sys, pathlib, numpy as np; from selfview.report.run import report_of; "
-        "from selfview.data import Dataset; X = np.arange(40.0).reshape(10, 4); "
-        f"report_of(pathlib.Path({str(tmp_path)!r}), Dataset('d', X), X, np.zeros(10)); "
+        "from selfview.report.facts import read_records; from selfview.data import Dataset; "
+        f"X = np.arange(40.0).reshape(10, 4); folder = pathlib.Path({str(tmp_path)!r}); "
+        "report_of(Dataset('d', X), X, np.zeros(10), records=read_records(folder)); "
         "print('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -261,7 +267,7 @@ def test_records_that_people_edited_still_give_a_page(tmp_path):
     (tmp_path / "metrics.json").write_text(json.dumps(odd))
     (tmp_path / "config.json").write_text('{"parameters": 3, "options": "x", "environment": []}')
     (tmp_path / "history.csv").write_text("")
-    html = report_of(tmp_path, Dataset("d", rows(30)), rows(30, 4), np.zeros(30), layout="pca")
+    html = page(tmp_path, Dataset("d", rows(30)), rows(30, 4), layout="pca")
     assert "No history was kept" in html
 
 

@@ -9,7 +9,7 @@ import sys
 
 import typer
 
-from selfview.cli import compare, data, demo, embed, evaluate, export, fit, paper, report
+from selfview.cli import compare, data, demo, embed, evaluate, explain, export, fit, paper, report
 from selfview.errors import SelfViewError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.command("fit")(fit.fit)
 app.command("embed")(embed.embed)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
+app.command("explain")(explain.explain)
 app.command("report")(report.report)
 app.command("export")(export.export)
 app.add_typer(data.app, name="data")

@@ -50,8 +50,16 @@ class Config:
         return found
 
 
-def describe(model: Any, X: Any, *, data: str, options: Mapping[str, Any], command: str) -> Config:
-    """The configuration of fitting `model`, as it stands, to `X`."""
+def describe(
+    model: Any,
+    X: Any,
+    *,
+    data: str,
+    options: Mapping[str, Any],
+    command: str,
+    groups: Any = None,
+) -> Config:
+    """The configuration of fitting `model`, as it stands, to `X` and its groups."""
     from selfview import __version__
 
     parameters = plain_parameters(model)
@@ -62,7 +70,7 @@ def describe(model: Any, X: Any, *, data: str, options: Mapping[str, Any], comma
         options=dict(options),
         parameters=parameters,
         command=command,
-        rows=fingerprint(X),
+        rows=fingerprint(X, groups),
         environment=environment(model),
         selfview=__version__,
     )
@@ -88,8 +96,11 @@ def environment(model: Any) -> dict[str, Any]:
     }
 
 
-def fingerprint(X: Any) -> dict[str, Any]:
-    """Number, shape and SHA-256 of rows: equal for equal rows, however they are stored."""
+def fingerprint(X: Any, groups: Any = None) -> dict[str, Any]:
+    """Number, shape and SHA-256 of rows: equal for equal rows, however they are stored.
+
+    Groups are part of the SHA-256.
+    """
     rows = as_rows(X)
     digest = hashlib.sha256()
     if isinstance(rows, SparseRows):
@@ -102,6 +113,8 @@ def fingerprint(X: Any) -> dict[str, Any]:
     else:
         for _, x in rows.chunks():
             digest.update(x.contiguous().numpy().astype("<f4", copy=False).data)
+    if groups is not None:
+        digest.update("\n".join(map(str, groups)).encode())
     return {"n": rows.n, "shape": list(rows.shape), "sha256": digest.hexdigest()}
 
 

@@ -6,7 +6,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from selfview.cli import complete
-from selfview.cli.options import Array, Id, Run, SkipBad, check_output, given, write_embedding
+from selfview.cli.options import (
+    Array,
+    Groups,
+    Id,
+    Run,
+    SkipBad,
+    check_output,
+    given,
+    write_embedding,
+)
 from selfview.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,6 +39,7 @@ def embed(
     ] = None,
     label: Annotated[str | None, typer.Option(help="Column of labels, left aside.")] = None,
     id: Id = None,
+    groups: Groups = None,
     array: Array = None,
     skip_bad: SkipBad = False,
 ) -> None:
@@ -45,16 +55,29 @@ def embed(
     check_file_to_write(out)
     with launched() as group:
         model, preparation = load_run(run)
-        options = given(label=label, id=id, array=array, skip_bad=skip_bad or None)
+        options = given(label=label, id=id, groups=groups, array=array, skip_bad=skip_bad or None)
         dataset = group.main_first(lambda: read(data, preparation=preparation, **options))
         Z = embedded(model, dataset.X, group)
         with group.all_or_none():
             if group.is_main:
-                write_embedding(out, Z, dataset.ids)
+                write_embedding(out, Z, dataset.ids, _clusters(model, Z))
     if not group.is_main:
         return
     rows = f"{len(dataset):,} row{'s' * (len(dataset) != 1)}"
-    typer.echo(f"{rows} embedded in {model.embedding_dim_} dimensions: {out}")
+    found = model.clusters_ is not None
+    note = ", and given to a cluster" * (found and out.suffix.lower() != ".npy")
+    typer.echo(f"{rows} embedded in {model.embedding_dim_} dimensions{note}: {out}")
+    if found and not note:
+        typer.echo("the cluster of each row is written to .csv and .parquet files only", err=True)
+
+
+def _clusters(model: "SelfView", Z: Any) -> dict[str, Any]:
+    """The cluster of every row and its probability, as columns; none if the model has none."""
+    found = model.clusters_
+    if found is None:
+        return {}
+    probability = found.probabilities(Z).max(axis=1)
+    return {"cluster": found.assign(Z), "cluster_probability": probability}
 
 
 def _output(out: Path | None, data: str) -> Path:

@@ -1,5 +1,6 @@
 """`selfview evaluate`."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,8 @@ from selfview.cli.options import Seed, Target, known_target
 
 if TYPE_CHECKING:
     import numpy.typing as npt
+
+    from selfview.data import Dataset
 
 
 def evaluate(
@@ -24,6 +27,14 @@ def evaluate(
     ] = None,
     id: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of Z with row names.")
+    ] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Groups of rows (speaker, donor, day), whose mixing is measured: a column of "
+            "LABELS or Z, or a file with one group a line.",
+        ),
     ] = None,
     target: Target = "auto",
     measures: Annotated[
@@ -40,7 +51,7 @@ def evaluate(
         ),
     ] = None,
 ) -> None:
-    """Measure how good an embedding is against labels or a continuous target.
+    """Measure how good an embedding is against labels or a continuous target, and how groups mix.
 
     Example: selfview evaluate embedding.npy labels.npy --measures linear,clustering
     """
@@ -52,25 +63,33 @@ def evaluate(
     from selfview.paper.records import plain
     from selfview.saving.files import write_bytes
 
-    if labels is None and label is None:
-        raise typer.BadParameter("give a LABELS file, or --label COLUMN of the embedding's table")
+    if labels is None and label is None and groups is None:
+        raise typer.BadParameter(
+            "give a LABELS file, --label COLUMN of the embedding's table, or --groups"
+        )
     kind = known_target(target)
-    embedding, y = _embedding_and_labels(z, labels, label, id, kind)
+    embedding, y, of_group = _inputs(z, labels, label, id, groups, kind)
     parts = None if split is None else _parts(split)
     names = [name.strip() for name in measures.split(",") if name.strip()]
     chosen: Any = names[0] if len(names) == 1 else names
+    if y is None and (split is not None or chosen not in ("all", "mixing")):
+        raise typer.BadParameter("without labels only the mixing of groups can be measured")
     with warnings.catch_warnings(record=True) as caught, _bar() as show:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", SelfViewWarning)
-        scores = measure(
-            embedding,
-            y,
-            split=parts,
-            measures=chosen,
-            random_state=seed,
-            target=kind,
-            progress=show,
-        )
+        if y is None:
+            scores = _mixing(embedding, of_group, seed)
+        else:
+            scores = measure(
+                embedding,
+                y,
+                split=parts,
+                measures=chosen,
+                random_state=seed,
+                groups=of_group,
+                target=kind,
+                progress=show,
+            )
     for warning in caught:
         typer.echo(f"selfview: note: {warning.message}", err=True)
     # JSON knows no NaN; a measure that could not be taken is null.
@@ -109,11 +128,24 @@ def _print_table(scores: dict[str, float]) -> None:
     Console().print(table)
 
 
-def _embedding_and_labels(
-    z: Path, labels: Path | None, label: str | None, id: str | None, target: str
-) -> "tuple[npt.NDArray[Any], npt.NDArray[Any]]":
+def _mixing(Z: Any, groups: Any, seed: int) -> dict[str, float]:
+    """How groups mix, where there are no labels to measure anything else."""
+    from selfview.evaluation.inputs import check_matrix
+    from selfview.evaluation.mixing import mixing_scores
+    from selfview.labels import group_codes
+
+    matrix = check_matrix(Z)
+    return {"n_rows": len(matrix)} | mixing_scores(
+        matrix, group_codes(groups, len(matrix))[0], seed
+    )
+
+
+def _inputs(
+    z: Path, labels: Path | None, label: str | None, id: str | None, groups: str | None, target: str
+) -> "tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]":
+    """The embedding, the labels and the groups of its rows, as far as they are named."""
     from selfview.data.folders import check_local
-    from selfview.data.label_files import labels_of_file
+    from selfview.data.label_files import labels_of_file, side_values
     from selfview.data.labels import as_measurements
     from selfview.errors import InputError
 
@@ -122,31 +154,65 @@ def _embedding_and_labels(
             check_local(path)
         if path is not None and not path.is_file():
             raise InputError(f"{path} is not a file")
-    embedding, y, names = _features(z, label, id, strict=labels is None)
+    own_file = groups is not None and Path(groups).is_file()
+    in_labels = labels is not None and groups in _columns(labels)
+    column = None if own_file or in_labels else groups
+    found = _features(z, label, id, column, strict=labels is None)
+    y, names, of_group = found.y, found.classes, found.groups
     if labels is not None:
         y, names = labels_of_file(labels, label)
-    if y is None:
+    elif y is None and label is not None:
         raise InputError(f"{z} has no label in the column {label!r}")
-    return embedding, as_measurements(y, names) if target == "continuous" else y
+    if own_file:
+        of_group = side_values(Path(str(groups)))
+    elif labels is not None and in_labels:
+        of_group = side_values(labels, groups)
+    if y is not None and target == "continuous":
+        y = as_measurements(y, names)
+    return found.X, y, of_group
 
 
-def _features(path: Path, label: str | None, id: str | None, strict: bool) -> tuple[Any, Any, Any]:
-    """The embedding in a file; of a table also the labels, which it must have if `strict`."""
-    from selfview.data import read
-    from selfview.data.label_files import side_values
+def _columns(path: Path) -> tuple[str, ...]:
+    """The names of a table's columns; none of another file."""
     from selfview.data.tables import TABLES, open_table
+
+    return open_table(path, None, ()).columns if path.suffix.lower() in TABLES else ()
+
+
+def _features(
+    path: Path, label: str | None, id: str | None, groups: str | None, strict: bool
+) -> "Dataset":
+    """The embedding in a file; of a table also labels, which it must have if `strict`, and groups.
+
+    Of a table that `embed` wrote, only the columns of the embedding are features.
+    """
+    import numpy as np
+
+    from selfview.data import Dataset, read
+    from selfview.data.guard import report_bad_rows
+    from selfview.data.label_files import side_values
+    from selfview.data.labels import read_labels
+    from selfview.data.tables import TABLES, existing_column, open_table, read_rows
     from selfview.errors import InputError
 
     if path.suffix.lower() not in TABLES:
-        if strict or id is not None:
-            option = "--label" if strict else "--id"
-            raise InputError(f"{option} needs a table with named columns, and {path} has none")
-        return side_values(path), None, ()
-    columns = open_table(path, None, [c for c in (label, id) if c]).columns
-    if id is None and "id" in columns and "selfview0" in columns:
-        id = "id"  # written by `embed`: row names are no feature
-    dataset = read(path, label=label if strict or label in columns else None, id=id)
-    return dataset.X, dataset.y, dataset.classes
+        needed = {"--label": strict and label, "--id": id, "--groups": groups}
+        for option, column in needed.items():
+            if column:
+                raise InputError(f"{option} needs a table with named columns, and {path} has none")
+        return Dataset(path.name, side_values(path))
+    table = open_table(path, None, [c for c in (label, id, groups) if c])
+    own = [c for c in table.columns if re.fullmatch(r"selfview\d+", c)]
+    label = label if strict or label in table.columns else None
+    if not own:
+        return read(path, label=label, id=id, groups=groups)
+    sides = {"label": label, "id": id, "groups": groups}
+    aside = [existing_column(table, column, side) for side, column in sides.items() if column]
+    rows = read_rows(table, own, aside)
+    report_bad_rows(path, rows.bad, rows.total, skip_bad=False)
+    y, classes = read_labels(rows.aside[label]) if label else (None, ())
+    named = np.array(rows.aside[groups]) if groups else None
+    return Dataset(path.name, rows.X, y=y, classes=classes, groups=named)
 
 
 def _parts(path: Path) -> "npt.NDArray[Any]":

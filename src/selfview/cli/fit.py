@@ -69,7 +69,9 @@ NAMES = {
 READING: dict[str, tuple[Any, ...]] = {
     "label": (str, "Column of labels, for scores only."),
     "id": (str, "Column of row names."),
+    "groups": (str, "Column of groups (speaker, donor, day): their differences aren't learned."),
     "labels_from_name": (str, "Regular expression; group 1 of a file's name is its label."),
+    "groups_from_name": (str, "Likewise, for the file's group."),
     "header": (bool, "Whether a table starts with column names; by default the file tells."),
     "array": (str, "Array of an .npz file."),
     "text": (str, "Field of a .jsonl file with the text."),

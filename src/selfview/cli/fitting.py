@@ -27,6 +27,7 @@ from typing import Any
 import typer
 
 from selfview import CollapseWarning, SelfView
+from selfview.cli.compare import show as show_table
 from selfview.cli.configuration import FILE, Config, describe, read_config
 from selfview.cli.report import try_report
 from selfview.cli.run_folder import EVENTS, check_replaceable, finished, save_run
@@ -36,6 +37,8 @@ from selfview.errors import InputError, SelfViewError, SelfViewWarning
 from selfview.estimator.forecast import Forecast
 from selfview.evaluation import evaluate
 from selfview.evaluation.split import random_fifth
+from selfview.report.models import columns_unit
+from selfview.report.scores import Scores, mixing_table
 from selfview.rows.base import Rows
 from selfview.rows.conversion import as_rows
 from selfview.saving.files import locked
@@ -100,7 +103,8 @@ def plan(
     dataset = group.main_first(lambda: read(source, **options))
     command = shlex.join(["selfview", *sys.argv[1:]])
     rows = as_rows(dataset.X)
-    here = describe(model, rows, data=source, options=options, command=command)
+    about = {"data": source, "options": options, "command": command}
+    here = describe(model, rows, groups=dataset.groups, **about)
     if config is not None and group.is_main:
         _notes(f"{what}: the result may differ" for what in earlier.differences(here))
     return Plan(model, dataset, rows, here, out, resume, group)
@@ -148,7 +152,7 @@ def _fit(plan: Plan) -> None:
     try:
         with warnings.catch_warnings():
             _warn_in_notes()
-            plan.model.fit(plan.rows)
+            plan.model.fit(plan.rows, groups=plan.dataset.groups)
     except SelfViewError:
         if plan.group.is_main:
             _leave_nothing(plan)
@@ -173,15 +177,21 @@ def _warn_in_notes() -> None:
 def _write(plan: Plan, report: bool) -> None:
     model, dataset = plan.model, plan.dataset
     Z = model.transform(plan.rows)
-    scores = _scores(dataset, Z)
-    save_run(plan.out, model, dataset, config=plan.config, scores=scores, events=plan.events)
+    scores, mixing = _scores(dataset, Z), _mixing(model, dataset, Z)
+    values = {} if mixing is None else {"mixing": mixing.values}
+    save_run(
+        plan.out, model, dataset, config=plan.config, scores=scores, events=plan.events, **values
+    )
     _forget(plan.checkpoint)
     if (plan.out / "export").is_dir():
         _notes([f"{plan.out / 'export'} is of an earlier model: `selfview export` makes it anew"])
     for name, value in scores.items():
         typer.echo(f"{name} {value:.4g}")
+    if mixing is not None:
+        typer.echo(f"How groups mix: {mixing.note}")
+        show_table(mixing.table)
     if report:
-        typer.echo(try_report(plan.out, model, dataset, plan.rows, Z))
+        typer.echo(try_report(plan.out, model, dataset, plan.rows, Z, mixing))
     typer.echo(f"{model.health_['verdict']}; the run is in {plan.out}")
 
 
@@ -201,6 +211,15 @@ def _scores(dataset: Dataset, Z: Any) -> dict[str, float]:
     except SelfViewError as error:  # labels that can't be scored must not cost the model
         _notes([f"there are no scores: {error}"])
         return {}
+
+
+def _mixing(model: SelfView, dataset: Dataset, Z: Any) -> Scores | None:
+    """How well groups are mixed in the embedding and in PCA; nothing without groups."""
+    try:
+        return mixing_table(dataset, Z, columns_unit(model))
+    except SelfViewError as error:
+        _notes([f"how groups mix was not measured: {error}"])
+        return None
 
 
 def _leave_nothing(plan: Plan) -> None:
@@ -232,6 +251,9 @@ def _lines(plan: Plan, found: Forecast) -> dict[str, str]:
     shape = " x ".join(map(str, found.shape))
     known = f"{plan.dataset.n_classes} classes" if plan.dataset.n_classes else "measurements"
     labels = f", {known} (for scores only)" * (plan.dataset.y is not None)
+    groups = plan.dataset.groups
+    if groups is not None:
+        labels += f", {_count(len({*groups.tolist()}), 'group')} (not to be learned)"
     time = "not known" if found.seconds is None else f"about {duration(found.seconds)}"
     memory = "not known" if found.memory is None else f"about {found.memory / 1e6:,.0f} MB"
     each = found.steps // found.epochs

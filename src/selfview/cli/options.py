@@ -1,5 +1,6 @@
 """What several commands share: options, which of them were given, how embeddings are written."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, get_args
 
@@ -23,6 +24,12 @@ Data = Annotated[
 Id = Annotated[str | None, typer.Option(help="Column of row names, not a feature.")]
 LabelsFromName = Annotated[
     str | None, typer.Option(help="Regular expression; group 1 of a file's name is its label.")
+]
+Groups = Annotated[
+    str | None, typer.Option(help="Column of groups (speaker, donor, day), not a feature.")
+]
+GroupsFromName = Annotated[
+    str | None, typer.Option(help="Regular expression; group 1 of a file's name is its group.")
 ]
 Array = Annotated[str | None, typer.Option(help="Array of an .npz file.")]
 SkipBad = Annotated[bool, typer.Option(help="Leave out rows that can't be read.")]
@@ -68,20 +75,25 @@ def check_output(path: Path) -> Path:
     return path
 
 
-def write_embedding(path: Path, Z: Any, ids: Any = None) -> None:
-    """Write an embedding by its path's extension; tables also get the rows' names, if any."""
+def write_embedding(
+    path: Path, Z: Any, ids: Any = None, beside: Mapping[str, Any] | None = None
+) -> None:
+    """Write an embedding by its path's extension.
+
+    Tables also get the rows' names, if any, and the columns `beside` the embedding.
+    """
     from selfview.saving.files import atomic_write
 
     write = {".npy": _write_npy, ".csv": _write_csv, ".parquet": _write_parquet}
     with atomic_write(path.resolve()) as file:  # through a link, to where it leads
-        write[path.suffix.lower()](file, Z, ids)
+        write[path.suffix.lower()](file, Z, ids, beside or {})
 
 
 def _names(Z: Any) -> list[str]:
     return [f"selfview{i}" for i in range(Z.shape[1])]
 
 
-def _write_npy(file: BinaryIO, Z: Any, ids: Any) -> None:  # noqa: ARG001
+def _write_npy(file: BinaryIO, Z: Any, ids: Any, beside: Mapping[str, Any]) -> None:  # noqa: ARG001
     import numpy as np
 
     Z = np.ascontiguousarray(Z)
@@ -89,20 +101,20 @@ def _write_npy(file: BinaryIO, Z: Any, ids: Any) -> None:  # noqa: ARG001
     file.write(Z.data)  # np.save would not say why it failed
 
 
-def _write_csv(file: BinaryIO, Z: Any, ids: Any) -> None:
+def _write_csv(file: BinaryIO, Z: Any, ids: Any, beside: Mapping[str, Any]) -> None:
     import csv
     import io
 
     text = io.TextIOWrapper(file, encoding="utf-8", newline="")
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_names(Z) if ids is None else ["id", *_names(Z)])
+    writer.writerow([*([] if ids is None else ["id"]), *_names(Z), *beside])
     for i, row in enumerate(Z):
-        cells = [format(value, ".9g") for value in row]
+        cells = [format(value, ".9g") for value in (*row, *(c[i] for c in beside.values()))]
         writer.writerow(cells if ids is None else [ids[i], *cells])
     text.detach()  # flushes, and leaves the file open
 
 
-def _write_parquet(file: BinaryIO, Z: Any, ids: Any) -> None:
+def _write_parquet(file: BinaryIO, Z: Any, ids: Any, beside: Mapping[str, Any]) -> None:
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -111,4 +123,5 @@ def _write_parquet(file: BinaryIO, Z: Any, ids: Any) -> None:
             "writing .parquet needs pyarrow: pip install 'selfview[data]'"
         ) from error
     columns = {} if ids is None else {"id": [str(i) for i in ids]}
-    pq.write_table(pa.table(columns | dict(zip(_names(Z), Z.T, strict=True))), file)
+    embedding = dict(zip(_names(Z), Z.T, strict=True))
+    pq.write_table(pa.table({**columns, **embedding, **beside}), file)

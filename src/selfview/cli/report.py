@@ -5,7 +5,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from selfview.cli.options import Array, Id, LabelsFromName, Run, SkipBad, given
+from selfview.cli.options import (
+    Array,
+    Groups,
+    GroupsFromName,
+    Id,
+    LabelsFromName,
+    Run,
+    SkipBad,
+    given,
+)
 
 if TYPE_CHECKING:
     from selfview.data import Dataset
@@ -33,7 +42,9 @@ def report(
     ] = None,
     label: Annotated[str | None, typer.Option(help="Column of labels.")] = None,
     id: Id = None,
+    groups: Groups = None,
     labels_from_name: LabelsFromName = None,
+    groups_from_name: GroupsFromName = None,
     array: Array = None,
     skip_bad: SkipBad = False,
 ) -> None:
@@ -41,11 +52,8 @@ def report(
 
     Example: selfview report run --layout pca
     """
-    from selfview.cli.run_folder import check_file_to_write, load_run
-    from selfview.data import read
-    from selfview.data.preparation import ROW_OPTIONS
+    from selfview.cli.run_folder import check_file_to_write, load_run, rows_of_run
     from selfview.errors import InputError
-    from selfview.report.facts import mapping
     from selfview.report.plane import LAYOUTS
     from selfview.rows.conversion import as_rows
 
@@ -53,23 +61,16 @@ def report(
         raise InputError(f"--layout must be one of {', '.join(LAYOUTS)}, got {layout!r}")
     model, preparation = load_run(run)
     check_file_to_write(out or run / FILE)
-    config = records_of(run, model).config
-    if data is None and "data" not in config:
-        raise InputError(
-            f"{run} doesn't say which rows it was fitted on, as it was saved from Python: give "
-            f"them as `selfview report {run} DATA`"
-        )
-    named = {"label": label, "id": id, "labels_from_name": labels_from_name, "array": array}
-    options = given(**named, skip_bad=skip_bad or None)
-    if data is None:
-        fitted = mapping(config.get("options"))
-        options = {key: fitted[key] for key in ROW_OPTIONS if key in fitted} | options
-    source = str(config["data"]) if data is None else data
-    try:
-        dataset = read(source, preparation=preparation, **options)
-    except InputError as error:
-        hint = f"; give the rows as `selfview report {run} DATA`" if data is None else ""
-        raise InputError(f"{error}{hint}") from error
+    options = given(
+        label=label,
+        id=id,
+        groups=groups,
+        labels_from_name=labels_from_name,
+        groups_from_name=groups_from_name,
+        array=array,
+        skip_bad=skip_bad or None,
+    )
+    dataset = rows_of_run(run, preparation, data, options, f"selfview report {run}")
     rows = as_rows(dataset.X)
     Z = model.transform(rows)
     more = given(layout=layout, clusters=clusters)
@@ -79,27 +80,12 @@ def report(
 
 def records_of(folder: Path, model: "SelfView") -> "Records":
     """What is known about the fit: from the run's files, or from a model saved from Python."""
-    from selfview import __version__
     from selfview.cli.run_folder import home
-    from selfview.report.facts import Records, read_records
-    from selfview.saving.model_file import plain_parameters
+    from selfview.report.facts import read_records
+    from selfview.report.models import records_of_model
 
     where = home(folder)
-    if (where / "config.json").is_file():
-        return read_records(where)
-    config = {
-        "command": f"{' '.join(repr(model).split())}.fit(X)",
-        "parameters": plain_parameters(model),
-        "selfview": __version__,
-    }
-    metrics = {
-        "epochs": model.epochs_,
-        "seconds": model.history_[-1]["seconds"],
-        "epsilon": model.epsilon_,
-        "health": model.health_,
-    }
-    history = {name: [row[name] for row in model.history_] for name in model.history_[0]}
-    return Records(config, metrics, history)
+    return read_records(where) if (where / "config.json").is_file() else records_of_model(model)
 
 
 def write_report(
@@ -113,34 +99,23 @@ def write_report(
     **options: Any,
 ) -> Path:
     """Write the page of a run folder and say where it is."""
-    import numpy as np
-
-    from selfview.report.run import report_of
-    from selfview.rows.in_memory import RowRange
+    from selfview.report.models import page_of
     from selfview.saving.files import write_bytes
 
-    # In blocks: all assignments of a million rows would take as much memory as the rows.
-    step = 8192
-    prototypes = np.concatenate(
-        [
-            model.predict_proba(RowRange(rows, start, min(start + step, rows.n))).argmax(axis=1)
-            for start in range(0, rows.n, step)
-        ]
-    )
     path = out or folder / FILE
-    records = records_of(folder, model)
-    unit = model.scale_ if isinstance(model.scale_, np.ndarray) else None
-    html = report_of(folder, dataset, Z, prototypes, records=records, unit=unit, **options)
+    html = page_of(model, dataset, rows, Z, records=records_of(folder, model), **options)
     write_bytes(path, html.encode("utf-8", "replace"))
     return path
 
 
-def try_report(folder: Path, model: "SelfView", dataset: "Dataset", rows: "Rows", Z: Any) -> str:
+def try_report(
+    folder: Path, model: "SelfView", dataset: "Dataset", rows: "Rows", Z: Any, mixing: Any = None
+) -> str:
     """A line that says where the report is, or why there is none: a fit doesn't fail for it."""
     from selfview.errors import SelfViewError
 
     try:
-        return f"report: {write_report(folder, model, dataset, rows, Z)}"
+        return f"report: {write_report(folder, model, dataset, rows, Z, mixing=mixing)}"
     except SelfViewError as error:
         return f"no report was written: {error}"
     except Exception as error:  # the run is complete by now, and hours of it must not look failed

@@ -24,12 +24,13 @@ from pathlib import Path
 from typing import Any
 
 from selfview.cli.configuration import Config
-from selfview.data import Dataset, Preparation, load_preparation
+from selfview.data import Dataset, Preparation, load_preparation, read
 from selfview.data.folders import check_local
+from selfview.data.preparation import ROW_OPTIONS
 from selfview.data.source import GivenRows
 from selfview.errors import InputError
 from selfview.method import SelfView
-from selfview.saving.files import unwritable, write_bytes, write_object
+from selfview.saving.files import read_object, unwritable, write_bytes, write_object
 from selfview.saving.model_file import FILE as MODEL
 from selfview.training.tensorboard import Events
 
@@ -162,6 +163,28 @@ def check_file_to_write(path: Path) -> None:
         raise InputError("this is not written to standard output: name a file with --out")
     if path.name in _FILES and path.name != REPORT and finished(path.parent):
         raise InputError(f"{path} is a file of the run in {path.parent}: name another file")
+
+
+def rows_of_run(
+    folder: Path, preparation: Preparation, data: str | None, options: Mapping[str, Any], call: str
+) -> Dataset:
+    """The rows of `data`, or those of the fit if it is None; `call` is the command to repeat."""
+    config = home(folder) / "config.json"
+    known = read_object(config) if config.is_file() else {}
+    if data is not None:
+        return read(data, preparation=preparation, **options)
+    if "data" not in known:
+        raise InputError(
+            f"{folder} doesn't say which rows it was fitted on, as it was saved from Python: give "
+            f"them as `{call} DATA`"
+        )
+    fitted = known.get("options")
+    fitted = fitted if isinstance(fitted, dict) else {}
+    options = {key: fitted[key] for key in ROW_OPTIONS if key in fitted} | dict(options)
+    try:
+        return read(str(known["data"]), preparation=preparation, **options)
+    except InputError as error:
+        raise InputError(f"{error}; give the rows as `{call} DATA`") from error
 
 
 def load_run(folder: Path) -> tuple[SelfView, Preparation]:

@@ -1,4 +1,4 @@
-"""Rows of array files (.npy, .npz, .mtx), with labels and ids from other arrays of an .npz."""
+"""Rows of array files (.npy, .npz, .mtx); labels, ids and groups from other arrays of an .npz."""
 
 from __future__ import annotations
 
@@ -29,10 +29,12 @@ def read_array_file(path: Path, options: Options, *, images: bool = True) -> Dat
     aside: dict[str, Array] = {}
     if suffix == ".npz":
         path = regular_file(path)
-        rows = read_npz(path, options.array, (options.label, options.id))
+        rows = read_npz(path, options.array, (options.label, options.id, options.groups))
         aside = _arrays_aside(path, rows.shape[0], options)
-    elif options.array or options.label or options.id:
-        raise InputError(f"{path} has no named arrays: array, label and id need an .npz file")
+    elif options.array or options.label or options.id or options.groups:
+        raise InputError(
+            f"{path} has no named arrays: array, label, id and groups need an .npz file"
+        )
     else:
         rows = read_npy(path) if suffix == ".npy" else read_mtx(path)
         if isinstance(rows, np.memmap) and not rows.flags.c_contiguous:
@@ -41,10 +43,10 @@ def read_array_file(path: Path, options: Options, *, images: bool = True) -> Dat
 
 
 def _arrays_aside(path: Path, n: int, options: Options) -> dict[str, Array]:
-    """The arrays of labels and ids of an .npz file, as far as they are asked for."""
+    """The arrays of labels, ids and groups of an .npz file, as far as they are asked for."""
     found = {}
-    asked = (("label", "labels", options.label), ("id", "ids", options.id))
-    for option, key, name in asked:
+    for option, key in (("label", "labels"), ("id", "ids"), ("groups", "groups")):
+        name = getattr(options, option)
         if name is None:
             continue
         if name not in npz_names(path):
@@ -58,7 +60,7 @@ def _arrays_aside(path: Path, n: int, options: Options) -> dict[str, Array]:
 
 def dataset_of_array(
     path: Path, rows: Rows, skip_bad: bool, *, images: bool = True,
-    labels: Array | None = None, ids: Array | None = None,
+    labels: Array | None = None, ids: Array | None = None, groups: Array | None = None,
 ) -> Dataset:  # fmt: skip
     """A `Dataset` of an array's rows, all of them finite."""
     if rows.ndim not in (2, 3, 4) and (images or rows.ndim < 2):
@@ -75,12 +77,15 @@ def dataset_of_array(
     if not isinstance(rows if isinstance(rows, np.ndarray) else rows.data, np.memmap):
         with np.errstate(over="ignore"):  # what is beyond float32 becomes infinite, a bad row
             rows = rows.astype(np.float32, copy=False)
-    dataset = Dataset(name=path.name, X=rows, ids=ids, source=f"path {path}")
+    if groups is not None:
+        groups = np.array([as_text(group) for group in groups.tolist()])
+    dataset = Dataset(name=path.name, X=rows, ids=ids, groups=groups, source=f"path {path}")
     good = _finite(rows, skip_bad)
     if good is not None:
         bad = tuple(f"row {i} holds NaN or infinity" for i in np.flatnonzero(~good))
         dataset = replace(
-            dataset, X=_chosen(rows, good), ids=None if ids is None else ids[good], skipped=bad,
+            dataset, X=_chosen(rows, good), ids=None if ids is None else ids[good],
+            groups=None if groups is None else groups[good], skipped=bad,
             messages=report_bad_rows(path, bad, len(good), skip_bad),
         )  # fmt: skip
         labels = None if labels is None else labels[good]

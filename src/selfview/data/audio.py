@@ -48,6 +48,15 @@ class AudioPreparation(Preparation):
     def shape(self) -> tuple[int, ...]:
         return (self.frames * self.bins,)
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        hertz = self.rate / self.frame_length
+        return tuple(
+            f"frame {frame + 1}, {bin * hertz:.0f} Hz"
+            for frame in range(self.frames)
+            for bin in range(self.bins)
+        )
+
     def consistent(self) -> bool:
         return self.rate <= _MAX_RATE and self.frames * self.frame_length <= _MAX_VALUES
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -37,6 +38,9 @@ class Dataset:
         measurements, NaN for a row without one. Never passed to ``fit``.
     classes : tuple of str
         ``classes[y[i]]`` is the name of row i's label.
+    groups : ndarray of str or None
+        The group of each row (speaker, donor, day), where one was asked for: what differs between
+        groups is not to be learned.
     further : mapping
         Other labels by name: FSDD's ``speaker``, MSI's ``segment``.
     train, test : ndarray or None
@@ -73,6 +77,7 @@ class Dataset:
     X: Rows
     y: Array | None = None
     classes: tuple[str, ...] = ()
+    groups: Array | None = None
     further: Mapping[str, Array] = field(default_factory=dict)
     train: NDArray[np.intp] | None = None
     test: NDArray[np.intp] | None = None
@@ -103,6 +108,22 @@ class Dataset:
         return len(self.classes) or len({*self.y[~missing(self.y)].tolist()})
 
     @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name for each feature: column, word, m/z, pixel; or "feature 1" and so on."""
+        count = math.prod(self.X.shape[1:])
+        named = () if self.preparation is None else self.preparation.feature_names
+        if len(named) == count:
+            return named
+        if len(self.shape) in (2, 3) and math.prod(self.shape) == count:
+            axes = ("channel", "line", "column")[-len(self.shape) :]
+            shown = [i for i, axis in enumerate(axes) if axis != "channel" or self.shape[i] > 1]
+            return tuple(
+                ", ".join(f"{axes[i]} {place[i] + 1}" for i in shown)
+                for place in np.ndindex(self.shape)
+            )
+        return tuple(f"feature {i}" for i in range(1, count + 1))
+
+    @property
     def split(self) -> tuple[NDArray[np.intp], NDArray[np.intp]] | None:
         """Row indices of the official train and test parts, where there are such."""
         return None if self.train is None or self.test is None else (self.train, self.test)
@@ -113,7 +134,8 @@ class Dataset:
             None if part is None else np.flatnonzero(np.isin(rows, part))
             for part in (self.train, self.test)
         )
-        beside = {name: getattr(self, name) for name in ("y", "coordinates", "ids", "snippets")}
+        known = ("y", "groups", "coordinates", "ids", "snippets")
+        beside = {name: getattr(self, name) for name in known}
         changes: dict[str, Any] = {
             name: v if v is None else np.asarray(v)[rows] for name, v in beside.items()
         }
@@ -134,7 +156,9 @@ class Options:
     array: str | None = None
     label: str | None = None
     id: str | None = None
+    groups: str | None = None
     labels_from_name: str | None = None
+    groups_from_name: str | None = None
     header: bool | None = None
     text: str = "text"
     vocabulary: int = 2000

@@ -1,4 +1,4 @@
-"""Files of a folder in a fixed order, one row each, with labels from their names."""
+"""Files of a folder in a fixed order, one row each, with labels and groups from their names."""
 
 from __future__ import annotations
 
@@ -88,27 +88,28 @@ def _names_of(path: Path, files: Sequence[Path]) -> list[str]:
 
 def _labels_of(names: Sequence[str], pattern: str | None) -> tuple[Array | None, tuple[str, ...]]:
     """Labels from file names: group 1 of the pattern, else the sub-folder if each file has one."""
-    if pattern is None:
-        found = [name.rpartition("/")[0] for name in names]
-        if not all(found):
-            return None, ()
-        return encode_labels(found)
+    if pattern is not None:
+        return encode_labels(_in_names(names, pattern, "labels_from_name"))
+    found = [name.rpartition("/")[0] for name in names]
+    return encode_labels(found) if all(found) else (None, ())
+
+
+def _in_names(names: Sequence[str], pattern: str, option: str) -> list[str]:
+    """Group 1 of the pattern in each file name."""
     try:
         expression = re.compile(pattern)
     except re.error as error:
-        raise InputError(
-            f"labels_from_name={pattern!r} is no regular expression: {error}"
-        ) from error
+        raise InputError(f"{option}={pattern!r} is no regular expression: {error}") from error
     if expression.groups < 1:
-        raise InputError(f"labels_from_name={pattern!r} needs a group: '([0-9]+)_' for '7_ann.wav'")
-    found = []
+        raise InputError(f"{option}={pattern!r} needs a group: '([0-9]+)_' for '7_ann.wav'")
+    what, found = option.partition("s_")[0], []
     for name in names:
         # The bare file name first, so that '^' means its start also in sub-folders.
         match = expression.search(name.rpartition("/")[2]) or expression.search(name)
         if match is None or match.group(1) is None:
-            raise InputError(f"labels_from_name={pattern!r} finds no label in {name!r}")
+            raise InputError(f"{option}={pattern!r} finds no {what} in {name!r}")
         found.append(match.group(1))
-    return encode_labels(found)
+    return found
 
 
 def read_each(
@@ -129,8 +130,10 @@ def read_each(
     messages = report_bad_rows(path, bad, len(files), options.skip_bad) + _left_out(path, files)
     names = _names_of(path, kept)
     y, classes = _labels_of(names, options.labels_from_name)
+    pattern = options.groups_from_name
+    groups = None if pattern is None else np.array(_in_names(names, pattern, "groups_from_name"))
     return {
-        "name": path.name, "y": y, "classes": classes, "ids": np.array(names),
+        "name": path.name, "y": y, "classes": classes, "ids": np.array(names), "groups": groups,
         "source": f"path {path}", "skipped": tuple(bad), "messages": messages,
     }  # fmt: skip
 

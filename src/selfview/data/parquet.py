@@ -38,7 +38,7 @@ class ParquetFile:
         if wrong:
             raise InputError(
                 f"{self.path}: {', '.join(map(repr, wrong[:5]))} holds no numbers; "
-                "name it as --label or --id, or leave it out of the file"
+                "name it as --label, --id or --groups, or leave it out of the file"
             )
         start = 0
         with reading(self.path, "Parquet"):

@@ -20,7 +20,10 @@ from selfview.saving.files import write_bytes
 
 FORMAT = 1
 JSON, ARRAYS = "preparation.json", "preparation.safetensors"
-ROW_OPTIONS = ("array", "id", "label", "labels_from_name", "skip_bad")
+ROW_OPTIONS = (
+    *("array", "groups", "groups_from_name", "id", "label", "labels_from_name"),
+    "skip_bad",
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +42,11 @@ class Preparation(ABC):
     def shape(self) -> tuple[int, ...]:
         """Shape of one row of `X`."""
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """A name for each feature of a row; none where files don't give any."""
+        return ()
+
     @abstractmethod
     def read_files(self, path: Path, options: Options) -> Dataset:
         """Rows of new files, which are not array files."""
@@ -53,7 +61,7 @@ class Preparation(ABC):
             .npz, .mtx) of rows that are prepared already.
         **options
             Those of `selfview.data.read` that don't change how rows are made: ``array``, ``label``,
-            ``id``, ``labels_from_name``, ``skip_bad``.
+            ``id``, ``groups``, ``labels_from_name``, ``groups_from_name``, ``skip_bad``.
         """
         chosen = row_options(options)
         path = existing(source)
@@ -154,7 +162,7 @@ def row_options(options: dict[str, Any]) -> Options:
             f"{', '.join(wrong)} can't be given here: how rows are made was settled at fit time; "
             f"possible are {', '.join(ROW_OPTIONS)}"
         )
-    for name in ("label", "id"):
+    for name in ("label", "id", "groups"):
         if options.get(name) is not None:
             options[name] = str(options[name])
     return Options(**options)

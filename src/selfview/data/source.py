@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
+
+import numpy as np
 
 from selfview.data import arrays, audio, images, texts
 from selfview.data.dataset import Dataset, Options
@@ -17,18 +19,19 @@ from selfview.data.spectra import fit_imzml
 from selfview.data.tables import TABLES, TablePreparation, fit_table
 from selfview.errors import InputError
 
+_FROM_NAME = ("groups_from_name", "labels_from_name")
 # How the files of each suffix are read, and the options that mean something for them.
 READERS: dict[str, tuple[Callable[[Path, Options], Dataset], tuple[str, ...]]] = {
     ".npy": (images.fit_array, ()),
-    ".npz": (images.fit_array, ("array", "id", "label")),
+    ".npz": (images.fit_array, ("array", "groups", "id", "label")),
     ".mtx": (images.fit_array, ()),
-    ".csv": (fit_table, ("header", "id", "label")),
-    ".tsv": (fit_table, ("header", "id", "label")),
-    ".parquet": (fit_table, ("id", "label")),
-    ".jsonl": (texts.fit_text, ("id", "label", "min_words", "text", "vocabulary")),
-    ".txt": (texts.fit_text, ("labels_from_name", "min_words", "vocabulary")),
-    **dict.fromkeys(audio.SUFFIXES, (audio.fit_audio, ("labels_from_name",))),
-    **dict.fromkeys(images.SUFFIXES, (images.fit_images, ("image_size", "labels_from_name"))),
+    ".csv": (fit_table, ("groups", "header", "id", "label")),
+    ".tsv": (fit_table, ("groups", "header", "id", "label")),
+    ".parquet": (fit_table, ("groups", "id", "label")),
+    ".jsonl": (texts.fit_text, ("groups", "id", "label", "min_words", "text", "vocabulary")),
+    ".txt": (texts.fit_text, (*_FROM_NAME, "min_words", "vocabulary")),
+    **dict.fromkeys(audio.SUFFIXES, (audio.fit_audio, _FROM_NAME)),
+    **dict.fromkeys(images.SUFFIXES, (images.fit_images, (*_FROM_NAME, "image_size"))),
     ".imzml": (fit_imzml, ("bins", "mz_range")),
     ".gz": (images.fit_idx, ()),
 }
@@ -44,7 +47,9 @@ def read(
     array: str | None = None,
     label: str | int | None = None,
     id: str | int | None = None,
+    groups: str | int | None = None,
     labels_from_name: str | None = None,
+    groups_from_name: str | None = None,
     header: bool | None = None,
     text: str = "text",
     vocabulary: int = 2000,
@@ -65,16 +70,23 @@ def read(
         read, and a message names the others.
     preparation : Preparation or None, default None
         That of a fitted model: rows are made as they were for its fit, and of the options below
-        only ``array``, ``label``, ``id``, ``labels_from_name`` and ``skip_bad`` are allowed.
+        only ``array``, ``label``, ``id``, ``groups``, ``labels_from_name``, ``groups_from_name``
+        and ``skip_bad`` are allowed.
     array : str or None, default None
         The array of an .npz file that holds the rows; None: ``X``, or the only one.
     label, id : str, int or None, default None
         Column of a table, field of a .jsonl file or array of an .npz that holds labels or row
         names. Columns of a table without a header are called 1, 2, 3 ... The names of a .jsonl
         file's rows are in the field ``id`` if None; lines without one are counted.
+    groups : str, int or None, default None
+        Where the group of each row (speaker, donor, day) is, likewise; of a named dataset, one of
+        its ``further`` labels. ``fit`` takes ``Dataset.groups``, which are neither features nor
+        labels.
     labels_from_name : str or None, default None
         A regular expression searched in each file's name, whose group 1 is the label:
         ``"^([0-9])_"`` for ``7_ann_3.wav``. None: sub-folders, if any, are the labels.
+    groups_from_name : str or None, default None
+        Likewise, for the group of each file: ``"_([a-z]+)_"`` for ``7_ann_3.wav``.
     header : bool or None, default None
         Whether a .csv or .tsv starts with column names; None: the first lines decide.
     text : str, default "text"
@@ -106,26 +118,29 @@ def read(
     (5, 3)
     """
     size = (image_size, image_size) if isinstance(image_size, int) else image_size
-    columns = {"label": label, "id": id}
+    columns = {"label": label, "id": id, "groups": groups}
     options = Options(
-        array=array, labels_from_name=labels_from_name, header=header, text=text,
-        vocabulary=vocabulary, min_words=min_words, image_size=size, mz_range=mz_range, bins=bins,
-        skip_bad=skip_bad, **{k: None if v is None else str(v) for k, v in columns.items()},
+        array=array, labels_from_name=labels_from_name, groups_from_name=groups_from_name,
+        header=header, text=text, vocabulary=vocabulary, min_words=min_words, image_size=size,
+        mz_range=mz_range, bins=bins, skip_bad=skip_bad,
+        **{k: None if v is None else str(v) for k, v in columns.items()},
     )  # fmt: skip
+    _check_groups(options)
     given = options.given()
     is_name = str(source) in DATASETS and not os.path.exists(source)
     if preparation is not None:
         if is_name:
             dataset = load_dataset(str(source))
             preparation.check(dataset)
-            return dataset
+            return _grouped(dataset, options.groups)
         return preparation.read(
             source, skip_bad=skip_bad, **{name: getattr(options, name) for name in given}
         )
     if is_name:
-        if given:
-            raise InputError(f"{', '.join(given)} can't be given with the dataset {source}")
-        return load_dataset(str(source))
+        wrong = [name for name in given if name != "groups"]
+        if wrong:
+            raise InputError(f"{', '.join(wrong)} can't be given with the dataset {source}")
+        return _grouped(load_dataset(str(source)), options.groups)
     path = existing(source)
     kind = _kind_of(path)
     reader, meant = READERS[kind]
@@ -134,6 +149,24 @@ def read(
         possible = f"; possible are {', '.join(meant)}" if meant else ""
         raise InputError(f"{path}: {', '.join(wrong)} means nothing for {kind} files{possible}")
     return reader(path, options)
+
+
+def _check_groups(options: Options) -> None:
+    """Raise InputError if the groups are the labels: what groups name is not learned."""
+    pairs = {"label": options.groups, "labels_from_name": options.groups_from_name}
+    for name, groups in pairs.items():
+        if groups is not None and getattr(options, name) == groups:
+            raise InputError(f"groups must differ from {name}, got {groups!r} for both")
+
+
+def _grouped(dataset: Dataset, groups: str | None) -> Dataset:
+    """A named dataset with one of its further labels as groups."""
+    if groups is None:
+        return dataset
+    if groups not in dataset.further:
+        held = ", ".join(dataset.further) or "none"
+        raise InputError(f"the dataset {dataset.name} has no groups {groups!r}; it has {held}")
+    return replace(dataset, groups=np.asarray(dataset.further[groups]).astype(str))
 
 
 def _kind_of(path: Path) -> str:
@@ -177,6 +210,10 @@ class GivenRows(ArrayPreparation):
     columns: tuple[str, ...] = ()
 
     images: ClassVar[bool] = False
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.columns
 
     def read_files(self, path: Path, options: Options) -> Dataset:
         if path.suffix.lower() not in TABLES:

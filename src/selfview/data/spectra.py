@@ -34,6 +34,16 @@ class ImzMLPreparation(Preparation):
     def shape(self) -> tuple[int, ...]:
         return (self.bins,)
 
+    @property
+    def centres(self) -> NDArray[np.float64]:
+        """The m/z in the middle of each bin."""
+        edges = np.linspace(*self.mz_range, self.bins + 1)
+        return np.asarray((edges[1:] + edges[:-1]) / 2)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return tuple(f"m/z {mz:.2f}" for mz in self.centres)
+
     def consistent(self) -> bool:
         low, high = self.mz_range
         return self.maxima.shape == (self.bins,) and 0 <= low < high
@@ -57,6 +67,10 @@ class PeakPreparation(Preparation):
     @property
     def shape(self) -> tuple[int, ...]:
         return (int(self.mz.size),)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return tuple(f"m/z {mz:.2f}" for mz in self.mz)
 
     def consistent(self) -> bool:
         return self.mz.size == self.maxima.size

@@ -1,4 +1,4 @@
-"""Tables: .csv, .tsv and .parquet, numbers in columns, with an id and a label column by name.
+"""Tables: .csv, .tsv and .parquet, numbers in columns; ids, labels and groups by column name.
 
 The rows of a large table are written to the cache once and mapped.
 """
@@ -6,7 +6,7 @@ The rows of a large table are written to the cache once and mapped.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import chain
@@ -32,6 +32,7 @@ TABLES: dict[str, Callable[[Path, bool | None, Sequence[str]], TableFile]] = {
     ".tsv": DelimitedFile,
     ".parquet": ParquetFile,
 }
+SIDES = ("label", "id", "groups")  # columns that are no features
 RULES = 3  # raise it when the same file gives other rows: cached rows then no longer count
 
 
@@ -39,13 +40,15 @@ RULES = 3  # raise it when the same file gives other rows: cached rows then no l
 class TablePreparation(Preparation):
     """Named columns in a fixed order; a table without a header has columns 1, 2, 3 ...
 
-    ``label`` and ``id`` are columns of the fit that are no features; new files may lack them.
+    ``label``, ``id`` and ``groups`` are columns of the fit that are no features; new files may
+    lack them.
     """
 
     columns: tuple[str, ...]
     header: bool
     label: str | None = None
     id: str | None = None
+    groups: str | None = None
 
     kind: ClassVar[str] = "table"
     suffixes: ClassVar[str] = ".csv, .tsv or .parquet"
@@ -53,6 +56,10 @@ class TablePreparation(Preparation):
     @property
     def shape(self) -> tuple[int, ...]:
         return (len(self.columns),)
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.columns
 
     def consistent(self) -> bool:
         return 0 < len(set(self.columns)) == len(self.columns)
@@ -62,9 +69,9 @@ class TablePreparation(Preparation):
             raise InputError(f"{path}: this model was fitted on a table, give {self.suffixes}")
         table = open_table(path, self.header, ())
         _check_named(table, options)
-        label, row_id = options.label or self.label, options.id or self.id
+        sides = {side: getattr(options, side) or getattr(self, side) for side in SIDES}
         missing = [c for c in self.columns if c not in table.columns]
-        known = (*self.columns, label, row_id, *table.index)
+        known = (*self.columns, *sides.values(), *table.index)
         unknown = [c for c in table.columns if c not in known]
         wrong = [
             f"{what} {first_columns(columns)}"
@@ -75,36 +82,35 @@ class TablePreparation(Preparation):
             raise InputError(
                 f"{path} {' and '.join(wrong)}: the columns must be those the model was fitted on"
             )
-        label = label if label in table.columns else None
-        row_id = row_id if row_id in table.columns else None
-        return _rows(table, self, label, row_id, options.skip_bad)
+        there = {side: column for side, column in sides.items() if column in table.columns}
+        return _rows(table, self, there, options.skip_bad)
 
 
 def fit_table(path: Path, options: Options) -> Dataset:
-    """The rows of a table: all columns but those of the ids, the labels and an index."""
-    hints = [c for c in (options.label, options.id) if c is not None]
-    table = open_table(path, options.header, hints)
+    """The rows of a table: all columns but those of the ids, labels, groups and an index."""
+    sides = {side: getattr(options, side) for side in SIDES}
+    table = open_table(path, options.header, [c for c in sides.values() if c is not None])
     _check_named(table, options)
-    aside = (options.label, options.id, *table.index)
-    columns = tuple(c for c in table.columns if c not in aside)
+    columns = tuple(c for c in table.columns if c not in (*sides.values(), *table.index))
     if not columns:
         raise InputError(f"{path} has no columns left for the rows")
-    row_id = options.id or next((c for c in table.index if c != options.label), None)
-    how = TablePreparation(columns, table.header, options.label, row_id)
-    return _rows(table, how, options.label, row_id, options.skip_bad)
+    sides["id"] = options.id or next((c for c in table.index if c not in sides.values()), None)
+    how = TablePreparation(columns, table.header, **sides)
+    return _rows(table, how, sides, options.skip_bad)
 
 
 def _check_named(table: TableFile, options: Options) -> None:
-    for option, column in (("label", options.label), ("id", options.id)):
-        if column is not None:
-            existing_column(table, column, option)
+    for side in SIDES:
+        if getattr(options, side) is not None:
+            existing_column(table, getattr(options, side), side)
 
 
 def _rows(
-    table: TableFile, how: TablePreparation, label: str | None, row_id: str | None, skip_bad: bool
+    table: TableFile, how: TablePreparation, sides: Mapping[str, str | None], skip_bad: bool
 ) -> Dataset:
     path = table.path
-    aside = [c for c in (label, row_id) if c is not None]
+    label, row_id, groups = map(sides.get, SIDES)
+    aside = list(dict.fromkeys(c for c in (label, row_id, groups) if c is not None))
     found = read_rows(table, how.columns, aside)
     if found.total == 0:
         raise FileFormatError(f"{path} holds no rows")
@@ -114,6 +120,7 @@ def _rows(
     return Dataset(
         name=path.name, X=found.X, y=y, classes=classes,
         ids=np.array(found.aside[row_id]) if row_id else None,
+        groups=np.array([text.strip() for text in found.aside[groups]]) if groups else None,
         source=f"path {path}", preparation=how, skipped=tuple(found.bad), messages=messages,
     )  # fmt: skip
 
@@ -123,8 +130,8 @@ def _check_words(path: Path, bad: Sequence[str], total: int) -> None:
     columns = {found[1] for reason in bad if (found := re.search(r"column ('.*?'): ", reason))}
     if len(bad) == total and len(columns) == 1:
         raise InputError(
-            f"{path}: column {columns.pop()} holds no numbers. Say what it is with --label or --id "
-            "(label=..., id=...), or take it out"
+            f"{path}: column {columns.pop()} holds no numbers. Say what it is with --label, --id "
+            "or --groups (label=..., id=..., groups=...), or take it out"
         )
 
 

@@ -51,6 +51,10 @@ class TextPreparation(Preparation):
     def shape(self) -> tuple[int, ...]:
         return (len(self.vocabulary),)
 
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return self.vocabulary
+
     def consistent(self) -> bool:
         words = self.vocabulary
         return len(set(words)) == len(words) == self.idf.size
@@ -139,6 +143,7 @@ class _Texts:
     values: list[str]
     ids: list[str]
     labels: list[str] | None
+    groups: list[str] | None
     skipped: tuple[str, ...]
     messages: tuple[str, ...]
 
@@ -151,6 +156,7 @@ class _Texts:
         y, classes = (None, ()) if labels is None else read_labels(labels)
         return Dataset(
             name=path.name, X=X, y=y, classes=classes, ids=np.array([self.ids[i] for i in rows]),
+            groups=None if self.groups is None else np.array([self.groups[i] for i in rows]),
             snippets=snippets_of([self.values[i] for i in rows]), source=f"path {path}",
             preparation=how, skipped=self.skipped,
             messages=self.messages + ((notify(f"{path}: {note}"),) if note else ()),
@@ -165,7 +171,10 @@ def _read_texts(path: Path, options: Options, usual_id: str = "id") -> _Texts:
     found = read_each(path, files, lambda _, file: values.append(_read_text_file(file)), options)
     y, classes = found["y"], found["classes"]
     labels = None if y is None else [classes[i] for i in y]
-    return _Texts(values, found["ids"].tolist(), labels, found["skipped"], found["messages"])
+    groups = None if found["groups"] is None else found["groups"].tolist()
+    return _Texts(
+        values, found["ids"].tolist(), labels, groups, found["skipped"], found["messages"]
+    )
 
 
 def _read_text_file(file: Path) -> str:
@@ -186,6 +195,7 @@ def _read_jsonl(path: Path, options: Options, usual_id: str) -> _Texts:
     """One text per line; a label may be missing or null, but not from all lines."""
     bad: list[str] = []
     rows: list[tuple[int, str, str | None, str]] = []  # line number, text, id and label
+    groups: list[str] = []
     fields: list[str] = []
     with reading(path, "JSON lines"), path.open(encoding="utf-8-sig", errors="replace") as stream:
         for number, line in enumerate(stream, 1):
@@ -197,11 +207,13 @@ def _read_jsonl(path: Path, options: Options, usual_id: str) -> _Texts:
                 name = record.get(usual_id) if options.id is None else _field(record, options.id)
                 label = options.label and record.get(options.label)
                 label = "" if label in (None, "") else str(_field(record, str(options.label)))
+                group = "" if options.groups is None else str(_field(record, options.groups))
             except (ValueError, RecursionError) as error:
                 bad.append(f"{path} line {number}: {error if str(error) else 'nested too deep'}")
                 continue
             fields = fields or [str(key)[:40] for key in list(record)[:8]]
             rows.append((number, text, str(name) if isinstance(name, _SCALARS) else None, label))
+            groups.append(group)
     if not rows and not bad:
         raise FileFormatError(f"{path} holds no lines")
     messages = report_bad_rows(path, bad, len(rows) + len(bad), options.skip_bad)
@@ -214,7 +226,8 @@ def _read_jsonl(path: Path, options: Options, usual_id: str) -> _Texts:
     # A line without an id gets its number, which can't be mistaken for another line's id.
     word = "line " if any(name is not None for _, _, name, _ in rows) else ""
     ids = [f"{word}{number}" if name is None else name for number, _, name, _ in rows]
-    return _Texts([text for _, text, *_ in rows], ids, labels, tuple(bad), messages)
+    texts = [text for _, text, *_ in rows]
+    return _Texts(texts, ids, labels, groups if options.groups else None, tuple(bad), messages)
 
 
 def _field(record: Any, name: str, types: tuple[type, ...] = _SCALARS, option: str = "") -> Any:

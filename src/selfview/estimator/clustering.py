@@ -36,7 +36,7 @@ class ClusteringMixin:
     seed_: int
     embedding_: NDArray[np.float32]
     labels_: NDArray[np.int64]
-    clusters_: Clusters | None
+    clusters_: Clusters | None = None
 
     _map: Callable[[Callable[[Tensor], Tensor], Rows, int], NDArray[np.float32]]
     _fitted_network: Callable[[], Any]
@@ -82,7 +82,7 @@ class ClusteringMixin:
     @property
     def n_clusters_(self) -> int:
         """Number of clusters."""
-        if getattr(self, "clusters_", None) is None:
+        if self.clusters_ is None:
             raise AttributeError("n_clusters_ is there after a fit with n_clusters")
         return self._found_clusters().count
 
@@ -92,7 +92,7 @@ class ClusteringMixin:
 
         For the number of clusters and, with "auto", the next best number.
         """
-        if getattr(self, "clusters_", None) is None:
+        if self.clusters_ is None:
             raise AttributeError("cluster_stability_ is there after a fit with n_clusters")
         return dict(self._found_clusters().stability)
 

@@ -19,6 +19,7 @@ from selfview.estimator.clustering import ClusteringMixin
 from selfview.estimator.explaining import ExplainMixin
 from selfview.estimator.plan import FitPlan, projected_rows
 from selfview.estimator.recipes import RECIPES, input_scale, settings_of
+from selfview.estimator.showing import ShowMixin
 from selfview.groups import GroupNeighbours, usable_groups
 from selfview.linked_rows import LinkedNeighbours, brought, linked_rows
 from selfview.neighbours import Neighbours
@@ -31,7 +32,7 @@ from selfview.views import VIEWS
 from selfview.whitening import ROWS, STREAM_ROWS, whiten
 
 
-class PrototypeEmbedder(ClusteringMixin, ExplainMixin, Embedder):
+class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
     """An encoder with a head of prototypes, learned from rows and their neighbours."""
 
     n_prototypes: int

@@ -38,6 +38,8 @@ def columns_of(
     found = []
     if dataset.y is not None:
         found.append(_labels(dataset))
+    if dataset.groups is not None:
+        found.append(category("group", np.asarray(dataset.groups)))
     k = clusters or min(dataset.n_classes or CLUSTERS, MAX_CLUSTERS)
     found.append(_clusters(Z, max(1, min(k, len(Z))), seed))
     found.append(category("prototype", prototypes))
@@ -49,7 +51,7 @@ def columns_of(
         array = np.asarray(values)
         if array.ndim == 1:  # colours and the like have several values a row
             taken = any(column.name == name for column in found)
-            found.append(_column(f"{name} (data)" if taken else str(name), array))
+            found.append(column_of(f"{name} (data)" if taken else str(name), array))
     return found
 
 
@@ -73,10 +75,11 @@ def _labels(dataset: Dataset) -> Column:
         if inside.all():
             return Column("label", y.astype(np.uint16), names)
         return Column("label", np.where(inside, y, known).astype(np.uint16), (*names, "none"))
-    return _column("label", y)
+    return column_of("label", y)
 
 
-def _column(name: str, values: NDArray[Any]) -> Column:
+def column_of(name: str, values: NDArray[Any]) -> Column:
+    """Numbers if the values are measurements or many whole numbers, else categories."""
     many = values.dtype.kind in "iuf" and len(np.unique(values)) > _WHOLE_NUMBERS
     if many or looks_continuous(values):
         return Column(name, values=values.astype(np.float64))

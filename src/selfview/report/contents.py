@@ -66,9 +66,7 @@ def axis_of(dataset: Dataset) -> tuple[NDArray[np.float64], str]:
     """Where the features of a row lie on an axis, and the axis's name."""
     how = dataset.preparation
     if isinstance(how, ImzMLPreparation):
-        low, high = how.mz_range
-        edges = np.linspace(low, high, how.bins + 1)
-        return (edges[1:] + edges[:-1]) / 2, "m/z"
+        return how.centres, "m/z"
     if isinstance(how, PeakPreparation):
         return np.asarray(how.mz, dtype=np.float64), "m/z"
     return np.arange(1.0, int(np.prod(dataset.shape)) + 1), "feature"

@@ -32,9 +32,8 @@ class Features:
 def features_of(dataset: Dataset, clusters: NDArray[Any]) -> Features | None:
     """The columns worth a colour: all that fit, or those that differ most between clusters."""
     dim = int(np.prod(dataset.shape))
-    how = dataset.preparation
     ions = dataset.coordinates is not None
-    table = isinstance(how, TablePreparation)
+    table = isinstance(dataset.preparation, TablePreparation)
     if issparse(dataset.X) or is_image(dataset) or not (ions or table or dim <= MOST_PLAIN):
         return None
     dtype = np.uint8 if ions else np.uint16
@@ -42,19 +41,13 @@ def features_of(dataset: Dataset, clusters: NDArray[Any]) -> Features | None:
     room = min(room, MOST)
     X = np.asarray(dataset.X).reshape(len(dataset), dim)
     chosen = np.arange(dim) if dim <= room else _most_different(X, clusters, max(1, room))
-    axis, title = axis_of(dataset)
+    axis, _ = axis_of(dataset)
     values = X[:, chosen].T.astype(np.float64) * scale_of(dataset)[chosen, None]
     low, high = values.min(axis=1), values.max(axis=1)
     span = np.where(high > low, high - low, 1)
     codes = np.rint((values - low[:, None]) / span[:, None] * np.iinfo(dtype).max).astype(dtype)
-    if ions:
-        names = tuple(
-            f"m/z {axis[i]:.2f}" if title == "m/z" else f"feature {i + 1}" for i in chosen
-        )
-    elif table:
-        names = tuple(str(how.columns[i]) for i in chosen)  # type: ignore[union-attr]
-    else:
-        names = tuple(f"feature {i + 1}" for i in chosen)
+    every = dataset.feature_names
+    names = tuple(every[i] for i in chosen)
     notes: tuple[str, ...] = ()
     if len(chosen) < dim:
         what = "ions" if ions else "columns"

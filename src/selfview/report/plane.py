@@ -1,5 +1,6 @@
 """Where the rows lie on the map: a plane made from their embedding, never from their labels."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 
@@ -40,7 +41,9 @@ def lay_out(Z: NDArray[np.floating], method: str = "auto", seed: int = 0) -> Pla
         raise MissingDependencyError("a t-SNE map needs openTSNE: pip install 'selfview[graph]'")
     if method == "pca" or not installed or len(rows) < 10 or not np.ptp(rows, axis=0).any():
         return _pca(rows)
-    return _tsne(rows, seed)
+    from selfview.evaluation.neighbourhood import tsne_layout
+
+    return _tsne(rows, seed, tsne_layout)
 
 
 def principal(rows: Floats, count: int) -> tuple[Floats, float]:
@@ -64,15 +67,25 @@ def _pca(rows: Floats) -> Plane:
     return Plane(points, "PCA", note)
 
 
-def _tsne(rows: Floats, seed: int) -> Plane:
-    from selfview.evaluation.neighbourhood import tsne_layout
+def scikit_tsne(Z: NDArray[np.floating], seed: int = 0) -> Plane:
+    """The rows of an embedding in the plane by scikit-learn's t-SNE, which takes longer."""
+    from sklearn.manifold import TSNE
 
+    def layout(rows: Floats, seed: int) -> Floats:
+        perplexity = min(30.0, (len(rows) - 1) / 3)
+        model = TSNE(perplexity=perplexity, init="pca", random_state=seed % 2**32)
+        return np.asarray(model.fit_transform(rows), np.float64)
+
+    return _tsne(np.asarray(Z, np.float64), seed, layout)
+
+
+def _tsne(rows: Floats, seed: int, layout: Callable[[Floats, int], Floats]) -> Plane:
     n = len(rows)
     if n <= TSNE_ROWS:
-        return Plane(tsne_layout(rows, seed), "t-SNE", f"t-SNE of the embedding of all {n:,} rows.")
+        return Plane(layout(rows, seed), "t-SNE", f"t-SNE of the embedding of all {n:,} rows.")
     drawn = np.sort(np.random.default_rng(seed).choice(n, TSNE_ROWS, replace=False))
     points = np.empty((n, 2))
-    points[drawn] = tsne_layout(rows[drawn], seed)
+    points[drawn] = layout(rows[drawn], seed)
     others = np.setdiff1d(np.arange(n), drawn)
     points[others] = _among(rows[drawn], points[drawn], rows[others], seed)
     return Plane(

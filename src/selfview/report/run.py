@@ -1,20 +1,19 @@
-"""`report_of`: the page of a run, from its folder, its rows and their embedding."""
+"""`report_of`: the page of a run, from its records, its rows and their embedding."""
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data import Dataset
-from selfview.errors import InputError
+from selfview.errors import InputError, SelfViewError
 from selfview.report import facts, payload
 from selfview.report.columns import Column, columns_of
 from selfview.report.contents import content_of
 from selfview.report.features import Features, features_of
 from selfview.report.page import render
 from selfview.report.plane import Plane, lay_out, principal
-from selfview.report.scores import score_table
+from selfview.report.scores import Scores, mixing_table, score_table
 from selfview.report.tissue import Tissue, tissue_of
 
 MOST_ROWS = 100_000
@@ -22,25 +21,24 @@ NEIGHBOUR_DIMS = 32  # more are reduced, so that a page can look for neighbours 
 
 
 def report_of(
-    folder: Path,
     dataset: Dataset,
     Z: NDArray[Any],
     prototypes: NDArray[Any],
     *,
-    records: facts.Records | None = None,
+    records: facts.Records,
     unit: NDArray[Any] | None = None,
     layout: str = "auto",
     clusters: int | None = None,
+    mixing: Scores | None = None,
     seed: int = 0,
 ) -> str:
-    """The page of a run folder as one HTML text that needs nothing beside it.
+    """The page of a run as one HTML text that needs nothing beside it.
 
     `Z` is the embedding of the dataset's rows, and `prototypes` the likeliest prototype of each.
-    `records` are the folder's config.json, metrics.json and history.csv if not given. `unit` is
-    what the model divides each column by, if columns are of different scale. `layout` is "auto",
-    "tsne" or "pca"; `clusters` of k-means are as many as there are labels by default, or 8.
+    `records` tell of the fit. `unit` is what the model divides each column by, if columns are of
+    different scale. `layout` is "auto", "tsne" or "pca"; `clusters` of k-means are as many as there
+    are labels by default, or 8. `mixing` is that of the groups, if it is known already.
     """
-    records = records or facts.read_records(folder)
     n = len(dataset)
     if not (len(Z) == len(prototypes) == n):
         raise InputError(f"{n} rows need as many embeddings and prototypes, got {len(Z)} and "
@@ -85,6 +83,7 @@ def report_of(
         command=str(records.config.get("command", "")) or "unknown",
         curves=known,
         scores=score_table(dataset, Z, unit, seed),
+        mixing=mixing or _mixing(dataset, Z, unit, seed),
         dataset=dataset,
         columns=columns,
         dim=Z.shape[1],
@@ -96,6 +95,16 @@ def report_of(
         duration=facts.time_spent,
         payload=payload.pack(shown, arrays | content.arrays),
     )
+
+
+def _mixing(
+    dataset: Dataset, Z: NDArray[Any], unit: NDArray[Any] | None, seed: int
+) -> Scores | None:
+    """How groups mix; None if there are none, or it can't be measured."""
+    try:
+        return mixing_table(dataset, Z, unit, seed)
+    except SelfViewError:  # a row without a group, or no openTSNE: the page does without
+        return None
 
 
 def _drawn(

@@ -1,4 +1,4 @@
-"""The metric table: this embedding beside raw features and PCA, judged alike on the same rows."""
+"""Two tables of scores: the embedding beside raw features and PCA; and how well groups mix."""
 
 import math
 import warnings
@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from selfview.data import Dataset
 from selfview.errors import SelfViewError, SelfViewWarning
+from selfview.labels import group_codes
 from selfview.paper.metrics import Metric
 from selfview.report.comparison import Cell, Table, score_cells
 
 SCORED_ROWS = 5_000
+MIXED_ROWS = 2_000  # a t-SNE of more takes longer than many a fit
 _FEWEST = 20  # rows, below which a score is chance
 
 # Title of each score, in percent, and what it means.
@@ -38,6 +40,22 @@ _SCORES = {
         "how far near rows in the features are near in the raw data too",
     ),
 }
+# Of groups: how the score is written, and what it means.
+_MIXING = (
+    (
+        Metric("group_graph_accuracy", "", "", "Graph vote by group %", 100, more_is_better=False),
+        "accuracy of the commonest group of the 21 nearest points of a t-SNE; "
+        "{largest:.1%} if groups are mixed wholly",
+    ),
+    (
+        Metric("group_silhouette", "", "", "Silhouette by group", 1, 3, more_is_better=False),
+        "from -1 to 1: how much nearer rows of the same group are; 0 or less is mixed",
+    ),
+    (
+        Metric("ilisi", "", "", "iLISI", 1, 2),
+        "the effective number of groups around a row, at most {count}",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -72,6 +90,40 @@ def score_table(
     note = _note(dataset, n, len(rows), unit is not None)
     meanings = tuple(about for about in _SCORES.values() if about[0] in table.headings)
     return Scores(found, table, note, meanings) if meanings else None
+
+
+def mixing_table(
+    dataset: Dataset, Z: NDArray[Any], unit: NDArray[Any] | None = None, seed: int = 0
+) -> Scores | None:
+    """How well the dataset's groups are mixed in PCA and in the embedding; None if there are none.
+
+    The scores are those of `selfview.evaluate(..., groups=)`, of at most 2,000 rows. `unit` is as
+    in `score_table`.
+    """
+    from selfview.evaluation.mixing import mixing_scores
+
+    n = len(dataset)
+    if dataset.groups is None or n < _FEWEST:
+        return None
+    rows = np.sort(np.random.default_rng(seed).permutation(n)[:MIXED_ROWS])
+    codes, names = group_codes(np.asarray(dataset.groups)[rows], len(rows))
+    raw = _dense(dataset.X, rows) / (1.0 if unit is None else unit)
+    count = min(Z.shape[1], *raw.shape)
+    entries = {
+        f"PCA ({count})": _pca(raw, count, seed),
+        f"selfview ({Z.shape[1]})": np.asarray(Z[rows], dtype=np.float64),
+    }
+    found = {name: _finite(mixing_scores(E, codes, seed)) for name, E in entries.items()}
+    columns = {
+        metric.title: score_cells([s.get(metric.name, math.nan) for s in found.values()], metric)
+        for metric, _ in _MIXING
+    }
+    lines = zip(found, *columns.values(), strict=True)
+    table = Table(("Features", *columns), tuple((Cell(name), *cells) for name, *cells in lines), ())
+    about = {"largest": np.bincount(codes).max() / len(codes), "count": len(names)}
+    meanings = tuple((metric.title, told.format(**about)) for metric, told in _MIXING)
+    which = f"all {n:,} rows" if len(rows) == n else f"{len(rows):,} of the {n:,} rows"
+    return Scores(found, table, f"{len(names):,} groups, on {which}.", meanings)
 
 
 def _note(dataset: Dataset, n: int, kept: int, scaled: bool) -> str:
@@ -127,6 +179,10 @@ def _scores(
                 except SelfViewError:  # one row a class and the like: the table shows a dash
                     continue
     scores |= trustworthiness(raw, E, seed)
+    return _finite(scores)
+
+
+def _finite(scores: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in scores.items() if np.isfinite(value)}
 
 

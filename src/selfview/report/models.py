@@ -1,0 +1,122 @@
+"""The page of a fitted model: what the command line and `SelfView.report` have in common."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix, issparse
+
+from selfview.data import Dataset
+from selfview.data.labels import read_labels
+from selfview.data.table_files import as_text
+from selfview.data.tables import TablePreparation
+from selfview.errors import InputError
+from selfview.report.facts import Records
+from selfview.report.run import report_of
+
+if TYPE_CHECKING:
+    from selfview.rows.base import Rows
+
+BLOCK = 8192  # rows: all assignments of a million rows would take as much memory as the rows
+
+
+def page_of(
+    model: Any,
+    dataset: Dataset,
+    rows: "Rows",
+    Z: NDArray[Any],
+    *,
+    records: Records | None = None,
+    **options: Any,
+) -> str:
+    """The page of a fitted `SelfView` as one HTML text.
+
+    `rows` and the embedding `Z` are those of the dataset; `records` tell of the fit, by default as
+    the model knows it; `options` are those of `report_of`.
+    """
+    from selfview.rows.in_memory import RowRange
+
+    prototypes = np.concatenate(
+        [
+            model.predict_proba(RowRange(rows, start, min(start + BLOCK, rows.n))).argmax(axis=1)
+            for start in range(0, rows.n, BLOCK)
+        ]
+    )
+    return report_of(
+        dataset,
+        Z,
+        prototypes,
+        records=records or records_of_model(model),
+        unit=columns_unit(model),
+        **options,
+    )
+
+
+def columns_unit(model: Any) -> Any:
+    """What the model divides each column by, or None if columns are of the same scale."""
+    return None if isinstance(model.scale_, float) else model.scale_
+
+
+def records_of_model(model: Any) -> Records:
+    """What a model itself knows of its fit."""
+    from selfview import __version__
+    from selfview.saving.model_file import plain_parameters
+
+    config = {
+        "command": f"{' '.join(repr(model).split())}.fit(X)",
+        "data": "passed from Python",
+        "parameters": plain_parameters(model),
+        "selfview": __version__,
+    }
+    metrics = {
+        "epochs": model.epochs_,
+        "seconds": model.history_[-1]["seconds"],
+        "epsilon": model.epsilon_,
+        "health": model.health_,
+    }
+    history = {name: [row[name] for row in model.history_] for name in model.history_[0]}
+    return Records(config, metrics, history)
+
+
+def dataset_of(
+    name: str,
+    X: Any,
+    rows: "Rows",
+    columns: tuple[str, ...] = (),
+    *,
+    labels: Any = None,
+    groups: Any = None,
+    ids: Any = None,
+) -> Dataset:
+    """A `Dataset` of rows that were passed from Python, with what is known of each."""
+    given = {"labels": labels, "groups": groups, "ids": ids}
+    known = {key: None if value is None else np.asarray(value) for key, value in given.items()}
+    for key, values in known.items():
+        if values is not None and values.shape[:1] != (rows.n,):
+            raise InputError(
+                f"{key} must have a value for each of the {rows.n} rows, got {values.shape}"
+            )
+    y, classes = _labels(known["labels"])
+    return Dataset(
+        name,
+        _array(X, rows),
+        y=y,
+        classes=classes,
+        groups=known["groups"],
+        ids=known["ids"],
+        source="Python",
+        preparation=TablePreparation(columns, header=True) if columns else None,
+    )
+
+
+def _array(X: Any, rows: "Rows") -> Any:
+    if isinstance(X, np.ndarray):
+        return X
+    return csr_matrix(X) if issparse(X) else rows.take(slice(0, rows.n)).numpy()
+
+
+def _labels(values: NDArray[Any] | None) -> tuple[NDArray[Any] | None, tuple[str, ...]]:
+    """Numbers as they are; of names, codes and the names of the classes."""
+    if values is None or values.dtype.kind in "iuf":
+        return values, ()
+    return read_labels([as_text(value) for value in values.tolist()])
