@@ -7,9 +7,9 @@
 `run` appends a line of JSON for every fit: scores, seconds, versions, machine. What is on record is
 not run again. Each fit has a process of its own. There `cold` counts imports, compilation and the
 fit; `seconds` is a fit after one of fewer rows, so that compilers have done their work;
-`new_rows` is the time for 1,000 rows. `show` writes docs/contest.md and the figure in it. Nothing
-else may run beside `run`: it measures time. With `--untimed` it doesn't, and other work may go on;
-such records have scores only.
+`new_rows` is the time for 1,000 rows. `show` writes docs/contest.md, the figure in it, and the
+losses in docs/when-not.md. Nothing else may run beside `run`: it measures time. With `--untimed` it
+doesn't, and other work may go on; such records have scores only.
 """
 
 import argparse
@@ -30,6 +30,8 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "results" / "contest.jsonl"
 PAGE = ROOT / "docs" / "contest.md"
+WHEN_NOT = ROOT / "docs" / "when-not.md"
+MARKS = ("<!-- losses: made by benchmarks/contest.py show -->", "<!-- end of losses -->")
 FIGURE = ROOT / "docs" / "figures" / "contest.png"
 SETS = (
     *("wine", "breast-cancer", "digits", "coil20", "isolet", "fsdd", "satimage", "ag_news"),
@@ -230,8 +232,11 @@ def points(ours: list[float], theirs: list[float]) -> float:
 def show(args: argparse.Namespace) -> None:
     records = read_records(args.records)
     PAGE.write_text(page(records))
+    before, rest = WHEN_NOT.read_text().split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    WHEN_NOT.write_text(f"{before}{MARKS[0]}\n{losses(records)}{MARKS[1]}{after}")
     draw(records)
-    print(f"wrote {PAGE} and {FIGURE}")
+    print(f"wrote {PAGE}, {WHEN_NOT} and {FIGURE}")
 
 
 def page(records: list[dict[str, Any]]) -> str:
@@ -285,6 +290,22 @@ def page(records: list[dict[str, Any]]) -> str:
     )
     lines += table_of(records, "new_rows", "Seconds for new rows", sets, methods, best=min)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def losses(records: list[dict[str, Any]]) -> str:
+    """The sets on which another method is better by a point or more, as a table."""
+    lines = ["", "| set | measure | selfview | better |", "|---|---|---|---|"]
+    for name in SETS:
+        for key, words in MEASURES.items():
+            table = {m: mean(v) for (s, m), v in cells(records, key).items() if s == name}
+            ours = table.get("selfview")
+            if ours is None:
+                continue
+            better = {m: v for m, v in table.items() if v >= ours + 1}
+            if better:
+                told = ", ".join(f"{m} {v:.1f}" for m, v in better.items())
+                lines.append(f"| {name} | {words} | {ours:.1f} | {told} |")
+    return "\n".join(lines) + "\n\n"
 
 
 def _seeds(count: int) -> str:

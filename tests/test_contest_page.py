@@ -17,6 +17,11 @@ def test_the_page_is_made_from_the_records():
     assert contest.PAGE.read_text() == contest.page(RECORDS)
 
 
+def test_the_losses_are_those_of_the_records():
+    told = contest.WHEN_NOT.read_text().split(contest.MARKS[0])[1].split(contest.MARKS[1])[0]
+    assert told == "\n" + contest.losses(RECORDS)
+
+
 def test_the_readme_has_the_means_of_the_records():
     readme = (ROOT / "README.md").read_text()
     for title, method in NAMES.items():
