@@ -81,8 +81,8 @@ def embed(
     adata.uns[name] = {"params": _plain(about), "verdict": str(model.health_["verdict"])}
     if model.n_clusters is not None:
         pandas = need("pandas", "anndata")
-        clusters = pandas.Categorical(model.labels_.astype(str))
-        adata.obs[name] = clusters.reorder_categories(sorted(clusters.categories, key=int))
+        numbers = np.arange(model.labels_.max() + 1).astype(str)
+        adata.obs[name] = pandas.Categorical.from_codes(model.labels_, categories=numbers)
     return model
 
 

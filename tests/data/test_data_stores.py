@@ -1,6 +1,7 @@
 """HDF5, Zarr, AnnData, Excel and tensor files, written by the libraries that users take."""
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,13 @@ from scipy.sparse import issparse, random
 
 from selfview.data import guard, load_preparation, read
 from selfview.errors import FileFormatError, InputError
+
+
+@pytest.fixture(autouse=True)
+def _object_strings() -> Iterator[None]:
+    with samples.object_strings():
+        yield
+
 
 WRITERS = {
     "a.h5": samples.write_h5,
@@ -89,7 +97,7 @@ def test_anndata_gives_cells_with_their_columns(suffix: str, sparse: bool, tmp_p
     assert issparse(found.X) == sparse
     np.testing.assert_array_equal(rows, dense)
     assert found.ids.tolist() == data.obs_names.tolist()
-    assert found.classes == ("B", "NK", "T")
+    assert found.classes == ("B", "N", "T")
     assert found.y.tolist() == [2, 0, 2, 1, 0, 2, 1, 2, -1]
     assert set(found.further) == {"donor", "depth"}
     assert found.further["donor"].tolist() == data.obs["donor"].tolist()
@@ -293,7 +301,11 @@ def test_a_zarr_store_of_pickles_is_never_unpickled(tmp_path: Path) -> None:
         read(path)
     about["dtype"] = "<f4"
     (path / ".zarray").write_text(json.dumps(about))
-    with pytest.raises(FileFormatError, match="packed by pickle"):
+    with pytest.raises(FileFormatError, match=r"a\.zarr"):
+        read(path)
+    about |= {"filters": None, "compressor": {"id": "pickle", "protocol": 4}}
+    (path / ".zarray").write_text(json.dumps(about))
+    with pytest.raises(FileFormatError, match=r"a\.zarr"):
         read(path)
     assert not (tmp_path / "was here").exists()
 
@@ -309,6 +321,15 @@ def test_a_pickle_that_calls_itself_pt_is_never_unpickled(tmp_path: Path) -> Non
         with pytest.raises(FileFormatError, match=name):
             read(tmp_path / name)
     assert not (tmp_path / "was here").exists()
+
+
+def test_a_zarr_store_is_read_by_known_codecs_only(tmp_path: Path) -> None:
+    import zarr
+    from numcodecs import BitRound
+
+    zarr.create_array(tmp_path / "a.zarr", data=samples.ROWS, zarr_format=2, filters=[BitRound(5)])
+    with pytest.raises(FileFormatError, match="packed by bitround"):
+        read(tmp_path / "a.zarr")
 
 
 class Evil:

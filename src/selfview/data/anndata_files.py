@@ -30,8 +30,8 @@ SPATIAL = "spatial"  # array of obsm with the place of each row, as squidpy and 
 class AnnDataPreparation(Preparation):
     """The matrix X, a layer of it, or an array of obsm; variables are found by their names.
 
-    ``label``, ``id`` and ``groups`` are columns of obs; new files may lack them. ``mz`` is where the variables
-    of a mass-spectrometry image lie, from the column ``mz`` of var.
+    ``label``, ``id`` and ``groups`` are columns of obs; new files may lack them. ``mz`` is where
+    the variables of a mass-spectrometry image lie, from the column ``mz`` of var.
     """
 
     features: int

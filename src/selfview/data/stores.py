@@ -122,7 +122,7 @@ class Store:
         if array.dtype.kind in "biuf":
             return native(np.asarray(array[...]))
         texts = array.asstr()[...] if hasattr(array, "asstr") else array[...]
-        return np.asarray(texts).astype(str)
+        return np.array([str(text) for text in texts.tolist()])  # zarr: numpy's StringDType
 
     def decoded(self, codes: Array, name: str) -> Array:
         """The category of each code, an empty text for the code -1; `name` is of the categories."""
