@@ -20,6 +20,7 @@ from selfview.cli.options import (
     known_target,
     number_or_word,
 )
+from selfview.cli.paths import check_data
 
 if TYPE_CHECKING:
     from selfview.data import Dataset
@@ -81,6 +82,7 @@ def compare(
 
     Example: selfview compare digits --methods pca,ae,selfview --epochs 50
     """
+    check_data(data)
     import numpy as np
 
     from selfview.cli.comparison import Settings, chosen
