@@ -117,7 +117,8 @@ def read(
     min_words : int, default 1
         Texts with fewer different words of the vocabulary are left out.
     image_size : int, (width, height) or None, default None
-        Images: resize to this; None: to the size that most have.
+        Images: resize to this; None: to the size that at least half of them have, else to one near
+        their median, with at most 128 pixels on the longer side.
     mz_range : (float, float), default (50.0, 1000.0)
         imzML: the range of the m/z bins.
     bins : int, default 1024
