@@ -18,7 +18,7 @@ ORDER = (
     *("errors", "labels", "distributed", "rows", "networks", "saving"),
     *("views", "targets", "losses", "whitening", "health", "explain", "clusters", "training"),
     *("neighbours", "linked_rows", "groups", "estimator", "pairs", "method", "baselines"),
-    *("evaluation", "data", "paper", "report", "cli", "__main__"),
+    *("evaluation", "data", "anndata", "paper", "report", "cli", "__main__"),
 )
 # `plot` and `report` of a fitted model call the report when they are called, not before.
 SHOWN = {("estimator", "report")}

@@ -5,6 +5,9 @@ import io
 import json
 import struct
 import tarfile
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -107,4 +110,90 @@ def write_tar(path: Path) -> Path:
             info = tarfile.TarInfo(name)
             info.size = len(content)
             archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def write_h5(path: Path) -> Path:
+    import h5py
+
+    with h5py.File(path, "w", track_order=False) as file:
+        file["tables/rows"] = ROWS
+        file["tables/kind"] = np.arange(6) % 2
+        file["names"] = [f"r{i}" for i in range(6)]
+    return path
+
+
+def write_zarr(path: Path) -> Path:
+    import zarr
+
+    group = zarr.open_group(path, mode="w")
+    group.create_array("rows", data=ROWS, chunks=(4, 4))
+    group.create_array("kind", data=np.arange(6) % 2)
+    return path
+
+
+@contextmanager
+def object_strings() -> Iterator[None]:
+    """anndata 0.12.6, the latest that pandas 3 may stand beside, can't write pandas 3's strings."""
+    import pandas as pd
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the option will go
+        with pd.option_context("future.infer_string", False):
+            yield
+
+
+def cells(*, sparse: bool = True) -> object:
+    """A small AnnData with all that a single-cell file has."""
+    import anndata
+    import pandas as pd
+    from scipy.sparse import random
+
+    counts = random(9, 5, 0.5, "csr", dtype=np.float32, random_state=0)
+    obs = pd.DataFrame(
+        {
+            "type": pd.Categorical([*"TBTNBTNT", None]),
+            "donor": [f"d{i % 3}" for i in range(9)],
+            "depth": np.arange(9.0),
+        },
+        index=[f"cell{i}" for i in range(9)],
+    )
+    data = anndata.AnnData(
+        counts if sparse else counts.toarray(),
+        obs=obs,
+        var=pd.DataFrame(index=[f"gene{i}" for i in range(5)]),
+    )
+    data.layers["twice"] = 2 * data.X
+    data.obsm["X_pca"] = counts.toarray()[:, :3] + 1
+    return data
+
+
+def write_h5ad(path: Path, *, sparse: bool = True) -> Path:
+    with object_strings():
+        cells(sparse=sparse).write_h5ad(path)  # type: ignore[attr-defined]
+    return path
+
+
+def write_xlsx(path: Path) -> Path:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.active.append(["name", "a", "b", "kind"])
+    for i in range(6):
+        book.active.append([f"r{i}", i, i / 3, "xy"[i % 2]])
+    book.save(path)
+    return path
+
+
+def write_pt(path: Path) -> Path:
+    import torch
+
+    torch.save({"rows": torch.from_numpy(ROWS), "kind": torch.arange(6) % 2}, path)
+    return path
+
+
+def write_safetensors(path: Path) -> Path:
+    from safetensors.numpy import save_file
+
+    save_file({"rows": ROWS, "kind": np.arange(6) % 2}, path)
     return path

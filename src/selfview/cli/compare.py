@@ -11,13 +11,16 @@ from selfview.cli.options import (
     Data,
     Id,
     LabelsFromName,
+    Layer,
     Seed,
     SkipBad,
     Target,
+    UseRep,
     given,
     known_target,
     number_or_word,
 )
+from selfview.cli.paths import check_data
 
 if TYPE_CHECKING:
     from selfview.data import Dataset
@@ -29,7 +32,7 @@ def compare(
     methods: Annotated[
         str,
         typer.Option(
-            help="'all', or names with commas between: pca, lle, ae, selfview, umap.",
+            help="'all', or names with commas between: pca, ae, selfview, umap, pacmap.",
             autocompletion=complete.methods,
         ),
     ] = "all",
@@ -67,15 +70,19 @@ def compare(
     id: Id = None,
     labels_from_name: LabelsFromName = None,
     array: Array = None,
+    layer: Layer = None,
+    use_rep: UseRep = None,
     skip_bad: SkipBad = False,
+    report: Annotated[
+        Path | None, typer.Option(help="Also write this HTML page: all embeddings side by side.")
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
 ) -> None:
     """Fit several methods to the same rows, without labels, and judge them alike.
 
     Example: selfview compare digits --methods pca,ae,selfview --epochs 50
     """
-    from dataclasses import replace
-
+    check_data(data)
     import numpy as np
 
     from selfview.cli.comparison import Settings, chosen
@@ -96,11 +103,9 @@ def compare(
         raise typer.BadParameter(
             f"a number of at least 1 or 'auto', not {epochs}", param_hint="--epochs"
         )
-    options = given(
-        id=id, labels_from_name=labels_from_name, array=array, skip_bad=skip_bad or None
-    )
-    dataset, y = _labelled(data, labels, options, target)
-    dataset = replace(dataset, y=y)
+    named = {"id": id, "labels_from_name": labels_from_name, "array": array}
+    options = given(**named, layer=layer, use_rep=use_rep, skip_bad=skip_bad or None)
+    dataset = _labelled(data, labels, options, target)
     if limit is not None and limit < len(dataset):
         chance = np.random.default_rng(seed)
         dataset = dataset.take(np.sort(chance.permutation(len(dataset))[:limit]))
@@ -130,13 +135,16 @@ def compare(
     table = tabulate(records)
     write_bytes(out / "table.md", markdown(table).encode())
     show(table)
+    if report is not None:
+        _write_page(report, out, table, records, dataset, seed)
+        say(f"all embeddings side by side: {report}")
     say(f"records and table are in {out}")
 
 
-def _labelled(
-    data: str, labels: str | None, options: dict[str, Any], target: str
-) -> "tuple[Dataset, Any]":
-    """The dataset, and labels from it or from their own file."""
+def _labelled(data: str, labels: str | None, options: dict[str, Any], target: str) -> "Dataset":
+    """The dataset, with labels from it or from their own file."""
+    from dataclasses import replace
+
     from selfview.data import read
     from selfview.data.label_files import labels_of_file
     from selfview.data.labels import as_measurements
@@ -153,7 +161,26 @@ def _labelled(
         )
     if len(y) != len(dataset):
         raise InputError(f"{labels} holds {len(y)} labels for {len(dataset)} rows")
-    return dataset, as_measurements(y, names) if target == "continuous" else y
+    if target == "continuous":
+        return replace(dataset, y=as_measurements(y, names), classes=())
+    return replace(dataset, y=y, classes=names)
+
+
+def _write_page(
+    path: Path, out: Path, table: "Table", records: Any, dataset: "Dataset", seed: int
+) -> None:
+    """The page of the comparison, of all methods whose embedding is at hand."""
+    from selfview.cli.comparison import RAW, kept_embedding
+    from selfview.report.comparison import shown_records
+    from selfview.report.side_by_side import comparison_page
+    from selfview.saving.files import write_bytes
+
+    done = [record for record in shown_records(records) if not record.error]
+    found = {r.title: dataset.X if r.method == RAW else kept_embedding(out, r) for r in done}
+    embeddings = {title: Z for title, Z in found.items() if Z is not None}
+    about = (dataset.y, dataset.classes, dataset.ids)
+    page = comparison_page(dataset.name, table, embeddings, *about, seed=seed)
+    write_bytes(path, page.encode("utf-8", "replace"))
 
 
 def _measures(asked: str | None, kind: str) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ why. One comparison at a time has a folder: a second one that names it is refuse
 """
 
 import hashlib
+import io
 import json
 import shutil
 import time
@@ -20,18 +21,19 @@ import numpy as np
 
 from selfview.baselines.reducer import as_matrix
 from selfview.cli.configuration import fingerprint
+from selfview.data.npy import read_npy
 from selfview.errors import InputError
 from selfview.evaluation import evaluate
 from selfview.evaluation.inputs import TargetKind
-from selfview.paper.methods import METHODS, Method, n_parameters
+from selfview.paper.methods import METHODS, PEERS, Method, n_parameters
 from selfview.paper.records import append_line, one_line, read_lines
 from selfview.report.comparison import Record
 from selfview.rows.conversion import as_rows
-from selfview.saving.files import locked
+from selfview.saving.files import locked, write_bytes
 
-RECORDS, CHECKPOINTS = "records.jsonl", "checkpoints"
+RECORDS, CHECKPOINTS, EMBEDDINGS = "records.jsonl", "checkpoints", "embeddings"
 RAW, OURS = "raw", "selfview"
-OWN = tuple(name for name in METHODS if name != "umap")  # of this package: 'all' of them
+OWN = tuple(name for name in METHODS if name not in PEERS)  # of this package: 'all' of them
 _SCALED = "columns are of different scale; all methods see each divided by its standard deviation"
 
 
@@ -130,7 +132,7 @@ def _attempt(
 ) -> Record:
     """Fit and evaluate; whatever goes wrong becomes the record's error."""
     record = Record(study, name, METHODS[name].title, variant)
-    at = f"{study[:12]}-{name}{'-' if variant else ''}{variant.replace(' ', '-')}"
+    at = _file_name(record)
     checkpoint = None if folder is None else folder / CHECKPOINTS / at
     start = time.monotonic()
     with warnings.catch_warnings(record=True) as caught:
@@ -158,10 +160,31 @@ def _attempt(
     notes = tuple(dict.fromkeys(" ".join(str(w.message).split()) for w in caught))
     if name != RAW and model.n_components < settings.n_components:
         notes = (f"{model.n_components} components, as many as the rows allow", *notes)
-    if checkpoint is not None:
-        shutil.rmtree(checkpoint, ignore_errors=True)
+    if folder is not None:
+        shutil.rmtree(checkpoint, ignore_errors=True)  # type: ignore[arg-type]
+        if name != RAW:
+            _keep(folder / EMBEDDINGS / f"{at}.npy", Z)
     size = n_parameters(model)
     return replace(record, scores=scores, seconds=seconds, parameters=size, notes=notes)
+
+
+def _file_name(record: Record) -> str:
+    """By which the checkpoint and the embedding of a method are found again."""
+    variant = record.variant.replace(" ", "-")
+    return "-".join(part for part in (record.study[:12], record.method, variant) if part)
+
+
+def _keep(path: Path, Z: Any) -> None:
+    content = io.BytesIO()
+    np.save(content, np.asarray(Z, dtype=np.float32), allow_pickle=False)
+    path.parent.mkdir(exist_ok=True)
+    write_bytes(path, content.getvalue())
+
+
+def kept_embedding(folder: Path, record: Record) -> Any | None:
+    """The embedding that a record is of, or None if it isn't there."""
+    path = folder / EMBEDDINGS / f"{_file_name(record)}.npy"
+    return read_npy(path) if path.is_file() else None
 
 
 def _model(

@@ -16,6 +16,7 @@ from selfview.cli.options import (
     given,
     write_embedding,
 )
+from selfview.cli.paths import check_data, check_run
 from selfview.errors import InputError
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def embed(
     Example: selfview embed run new.csv --out z.parquet
     """
     out = _output(out, data)
+    check_run(run)
+    check_data(data)
     from selfview.cli.run_folder import check_file_to_write, load_run
     from selfview.data import read
     from selfview.distributed import launched  # after the cheap check: it takes seconds

@@ -7,6 +7,7 @@ import typer
 
 from selfview.cli import complete
 from selfview.cli.options import Run
+from selfview.cli.paths import check_run
 
 FORMATS = ("onnx", "torchscript", "safetensors")
 
@@ -32,6 +33,7 @@ def export(
     """
     if format not in FORMATS:
         raise typer.BadParameter(f"one of {', '.join(FORMATS)}", param_hint="--format")
+    check_run(run)
     from selfview.cli.run_folder import check_file_to_write, finished, load_run
     from selfview.data.source import GivenRows
     from selfview.errors import InputError

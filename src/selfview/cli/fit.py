@@ -8,6 +8,7 @@ import typer
 
 from selfview.cli import complete
 from selfview.cli.options import number_or_word
+from selfview.cli.paths import check_data
 
 if TYPE_CHECKING:
     from selfview.cli.fitting import Plan
@@ -67,13 +68,15 @@ NAMES = {
     "seed": "random_state",
 }
 READING: dict[str, tuple[Any, ...]] = {
-    "label": (str, "Column of labels, for scores only."),
+    "label": (str, "Column of labels (of obs in AnnData), for scores only."),
     "id": (str, "Column of row names."),
     "groups": (str, "Column of groups (speaker, donor, day): their differences aren't learned."),
     "labels_from_name": (str, "Regular expression; group 1 of a file's name is its label."),
     "groups_from_name": (str, "Likewise, for the file's group."),
     "header": (bool, "Whether a table starts with column names; by default the file tells."),
-    "array": (str, "Array of an .npz file."),
+    "array": (str, "Array of an .npz, .h5, .zarr, .pt or .safetensors file."),
+    "layer": (str, "AnnData: layer with the rows."),
+    "use_rep": (str, "AnnData: array of obsm with the rows."),
     "text": (str, "Field of a .jsonl file with the text."),
     "vocabulary": (int, "Texts: words to keep, the most frequent.", {"min": 1}),
     "min_words": (int, "Texts: leave out those with fewer known words.", {"min": 0}),
@@ -134,6 +137,7 @@ def fit(
 
     if data is None and config is None and not resume:
         raise typer.BadParameter("name the data, or a run's --config", param_hint="DATA")
+    check_data(data)
     with exit_on_interrupt(lambda: _last_words(out)):
         from selfview.cli import fitting
         from selfview.distributed import launched

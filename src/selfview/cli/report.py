@@ -15,6 +15,7 @@ from selfview.cli.options import (
     SkipBad,
     given,
 )
+from selfview.cli.paths import check_data, check_run
 
 if TYPE_CHECKING:
     from selfview.data import Dataset
@@ -52,6 +53,8 @@ def report(
 
     Example: selfview report run --layout pca
     """
+    check_run(run)
+    check_data(data)
     from selfview.cli.run_folder import check_file_to_write, load_run, rows_of_run
     from selfview.errors import InputError
     from selfview.report.plane import LAYOUTS

@@ -9,20 +9,21 @@ import shutil
 import struct
 import warnings
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO, cast
+from typing import Any, BinaryIO, TextIO
 
 import numpy as np
-from scipy.sparse import coo_matrix, csc_matrix, csr_matrix
+from scipy.sparse import coo_matrix, csr_matrix
 
 from selfview.data import guard
-from selfview.data.cache import cache_key, cached_array, map_blocks
+from selfview.data.cache import cache_key, cached_array
 from selfview.data.dataset import Array, Rows
 from selfview.data.guard import MAX_DEFLATE, check_allocation, check_name, reading, regular_file
-from selfview.data.npy import blocks_of, native, npy_header
+from selfview.data.npy import native, npy_header
+from selfview.data.sparse import csr_of
 from selfview.errors import FileFormatError, InputError
 
-_FLOATS = (np.dtype("f4"), np.dtype("f8"))
 _FIELDS = {"real": 3, "double": 3, "integer": 3, "pattern": 2}  # numbers of an .mtx entry
 _SYMMETRIES = {"general": 0, "symmetric": 1, "skew-symmetric": -1}
 _IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -81,67 +82,38 @@ def read_npz(path: Path, array: str | None = None, aside: tuple[str | None, ...]
     names = npz_names(path)
     if array is None and {"data", "indices", "indptr", "shape"} <= set(names):
         return _read_sparse(path, names)
-    candidates = [n for n in names if n not in aside]
+    name = chosen_array(path, dict.fromkeys(names, 2), array, aside)
+    return npz_array(path, name, mapped=True)
+
+
+def chosen_array(
+    path: Path, axes: Mapping[str, int], array: str | None, aside: tuple[str | None, ...]
+) -> str:
+    """The array that holds the rows: the one asked for, or X, or the only one of two axes or more.
+
+    `axes` tells the number of axes of each array of the file.
+    """
+    if array in axes:
+        return str(array)
+    candidates = [name for name, count in axes.items() if count > 1 and name not in aside]
     if array is None and "X" in candidates:
-        array = "X"
+        return "X"
     if array is None and len(candidates) == 1:
-        array = candidates[0]
-    if not names:
+        return candidates[0]
+    if not axes:
         raise InputError(f"{path} holds no arrays")
-    if array is None or array not in names:
-        wanted = f"has no array {array!r}" if array else "holds several arrays"
-        raise InputError(f"{path} {wanted}; name one with --array: {', '.join(names)}")
-    return npz_array(path, array, mapped=True)
+    several = "holds several arrays" if candidates else "holds no array of two axes"
+    wanted = several if array is None else f"has no array {array!r}"
+    names = ", ".join(list(axes)[:20]) + (f" and {len(axes) - 20} more" if len(axes) > 20 else "")
+    raise InputError(f"{path} {wanted}; name one with --array: {names}")
 
 
 def _read_sparse(path: Path, names: list[str]) -> csr_matrix:
-    """A matrix of `scipy.sparse.save_npz`, or the arrays of an .h5ad's X, every index checked."""
+    """A matrix of `scipy.sparse.save_npz`, or the arrays of an .h5ad's X."""
     form = str(npz_array(path, "format", text=True).astype(str)) if "format" in names else "csr"
     form = form.removeprefix("b'").removesuffix("'")
-    if form not in ("csr", "csc"):
-        raise FileFormatError(f"{path} holds a sparse matrix of format {form!r}; save it as csr")
-    shape = npz_array(path, "shape")
-    data, indices, indptr = (
-        npz_array(path, n, mapped=form == "csr") for n in ("data", "indices", "indptr")
-    )
-    with reading(path, "a sparse matrix"):
-        size = (int(shape[0]), int(shape[1]))
-        if min(size) < 0 or shape.shape != (2,) or data.ndim != 1:
-            raise FileFormatError(f"{path} declares a sparse matrix of shape {shape.tolist()}")
-        if isinstance(data, np.memmap) or isinstance(indices, np.memmap):
-            return _mapped_csr(path, data, indices, indptr, size)
-        matrix = (csr_matrix if form == "csr" else csc_matrix)((data, indices, indptr), shape=size)
-        matrix.check_format(full_check=True)
-        result = csr_matrix(matrix)
-        result.sum_duplicates()
-    return result if result.dtype.kind == "f" else result.astype(np.float32)
-
-
-def _mapped_csr(
-    path: Path, data: Array, indices: Array, indptr: Array, size: tuple[int, int]
-) -> csr_matrix:
-    """A matrix whose entries stay on disk, checked as scipy does but in blocks."""
-    starts = np.array(indptr).astype(np.int64)
-    entries = len(data)
-    fit = starts.shape == (size[0] + 1,) and indices.shape == (entries,)
-    if not fit or starts[0] != 0 or starts[-1] != entries or (np.diff(starts) < 0).any():
-        raise FileFormatError(f"{path}: the parts of its sparse matrix don't fit together")
-    for _, block in blocks_of(indices):
-        if block.dtype.kind not in "iu" or block.min() < 0 or block.max() >= size[1]:
-            raise FileFormatError(f"{path}: its sparse matrix has columns outside 0 .. {size[1]:,}")
-    # scipy wants one type for both kinds of index, in this machine's byte order.
-    wide = np.int64 if max(entries, size[1]) > np.iinfo(np.int32).max else np.int32
-    matrix: Any = csr_matrix(size, dtype=np.float32)  # type: ignore[arg-type]
-    matrix.data = _as_type(data, data.dtype if data.dtype in _FLOATS else np.dtype(np.float32))
-    matrix.indices = _as_type(indices, np.dtype(wide))
-    matrix.indptr = starts.astype(wide)
-    return cast(csr_matrix, matrix)
-
-
-def _as_type(array: Array, dtype: Any) -> Array:
-    if not isinstance(array, np.memmap) or array.dtype == dtype:
-        return array.astype(dtype, copy=False)
-    return map_blocks(array, "type", dtype, lambda _, block: block)
+    parts = (npz_array(path, n, mapped=form == "csr") for n in ("data", "indices", "indptr"))
+    return csr_of(path, form, npz_array(path, "shape"), *parts)
 
 
 def read_mtx(source: str | os.PathLike[str]) -> csr_matrix:

@@ -1,14 +1,16 @@
-"""Rows of array files (.npy, .npz, .mtx); labels, ids and groups from other arrays of an .npz."""
+"""Rows of array files; labels, ids and groups from other arrays of the same file."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from selfview.data.array_files import npz_array, npz_names, read_mtx, read_npz
+from selfview.data import stores, tensors
+from selfview.data.array_files import chosen_array, npz_array, npz_names, read_mtx, read_npz
 from selfview.data.cache import map_blocks
 from selfview.data.dataset import Array, Dataset, Options, Rows
 from selfview.data.guard import regular_file, report_bad_rows
@@ -17,7 +19,37 @@ from selfview.data.npy import blocks_of, read_npy
 from selfview.data.table_files import as_text
 from selfview.errors import InputError
 
-SUFFIXES = (".npy", ".npz", ".mtx")
+
+@dataclass(frozen=True)
+class NamedArrays:
+    """How a kind of file that holds arrays by name is read."""
+
+    axes: Callable[[Path], dict[str, int]]  # the number of axes of each array
+    rows: Callable[[Path, str], Rows]
+    values: Callable[[Path, str], Array]  # numbers or texts, one for each row
+
+
+_STORE = NamedArrays(stores.stored_axes, stores.stored_rows, stores.stored_values)
+NAMED = {
+    ".npz": NamedArrays(
+        lambda path: dict.fromkeys(npz_names(path), 2),
+        lambda path, name: npz_array(path, name, mapped=True),
+        lambda path, name: npz_array(path, name, text=True),
+    ),
+    ".h5": _STORE,
+    ".hdf5": _STORE,
+    ".zarr": _STORE,
+    ".pt": NamedArrays(tensors.pt_axes, tensors.pt_array, tensors.pt_array),
+    ".safetensors": NamedArrays(
+        tensors.safetensors_axes, tensors.safetensors_array, tensors.safetensors_array
+    ),
+}
+SUFFIXES = (".npy", ".mtx", *NAMED)
+
+
+def is_array_file(path: Path) -> bool:
+    """Whether the path is that of an array file; an AnnData store is more than that."""
+    return path.suffix.lower() in SUFFIXES and not stores.is_anndata(path)
 
 
 def read_array_file(path: Path, options: Options, *, images: bool = True) -> Dataset:
@@ -27,13 +59,14 @@ def read_array_file(path: Path, options: Options, *, images: bool = True) -> Dat
     """
     suffix = path.suffix.lower()
     aside: dict[str, Array] = {}
-    if suffix == ".npz":
-        path = regular_file(path)
-        rows = read_npz(path, options.array, (options.label, options.id, options.groups))
-        aside = _arrays_aside(path, rows.shape[0], options)
+    if suffix in NAMED:
+        path = path if path.is_dir() else regular_file(path)
+        rows = _named_rows(path, NAMED[suffix], options)
+        aside = _arrays_aside(path, NAMED[suffix], rows.shape[0], options)
     elif options.array or options.label or options.id or options.groups:
         raise InputError(
-            f"{path} has no named arrays: array, label, id and groups need an .npz file"
+            f"{path} has no named arrays: array, label, id and groups need one of "
+            f"{', '.join(NAMED)}"
         )
     else:
         rows = read_npy(path) if suffix == ".npy" else read_mtx(path)
@@ -42,27 +75,34 @@ def read_array_file(path: Path, options: Options, *, images: bool = True) -> Dat
     return dataset_of_array(path, rows, options.skip_bad, images=images, **aside)
 
 
-def _arrays_aside(path: Path, n: int, options: Options) -> dict[str, Array]:
-    """The arrays of labels, ids and groups of an .npz file, as far as they are asked for."""
+def _named_rows(path: Path, file: NamedArrays, options: Options) -> Rows:
+    aside = (options.label, options.id, options.groups)
+    if path.suffix.lower() == ".npz":  # its arrays may be the parts of a sparse matrix
+        return read_npz(path, options.array, aside)
+    return file.rows(path, chosen_array(path, file.axes(path), options.array, aside))
+
+
+def _arrays_aside(path: Path, file: NamedArrays, n: int, options: Options) -> dict[str, Array]:
+    """The arrays of labels, ids and groups, as far as they are asked for."""
     found = {}
     for option, key in (("label", "labels"), ("id", "ids"), ("groups", "groups")):
         name = getattr(options, option)
         if name is None:
             continue
-        if name not in npz_names(path):
-            held = ", ".join(npz_names(path))
-            raise InputError(f"{path} has no array {name!r} for {option}, but {held}")
-        found[key] = npz_array(path, name, text=True)
+        held = file.axes(path)
+        if name not in held:
+            raise InputError(f"{path} has no array {name!r} for {option}, but {', '.join(held)}")
+        found[key] = file.values(path, name)
         if found[key].shape != (n,):
             raise InputError(f"{path}: {name!r} has shape {found[key].shape}, not a value a row")
     return found
 
 
 def dataset_of_array(
-    path: Path, rows: Rows, skip_bad: bool, *, images: bool = True,
-    labels: Array | None = None, ids: Array | None = None, groups: Array | None = None,
+    path: Path, rows: Rows, skip_bad: bool, *, images: bool = True, labels: Array | None = None,
+    groups: Array | None = None, **beside: Any,
 ) -> Dataset:  # fmt: skip
-    """A `Dataset` of an array's rows, all of them finite."""
+    """A `Dataset` of an array's rows, all of them finite, with what stands `beside` them."""
     if rows.ndim not in (2, 3, 4) and (images or rows.ndim < 2):
         raise InputError(f"{path} has {rows.ndim} axes; rows need 2, images 3 or 4")
     if 0 in rows.shape:
@@ -79,15 +119,13 @@ def dataset_of_array(
             rows = rows.astype(np.float32, copy=False)
     if groups is not None:
         groups = np.array([as_text(group) for group in groups.tolist()])
-    dataset = Dataset(name=path.name, X=rows, ids=ids, groups=groups, source=f"path {path}")
+    dataset = Dataset(name=path.name, X=rows, groups=groups, source=f"path {path}", **beside)
     good = _finite(rows, skip_bad)
     if good is not None:
         bad = tuple(f"row {i} holds NaN or infinity" for i in np.flatnonzero(~good))
-        dataset = replace(
-            dataset, X=_chosen(rows, good), ids=None if ids is None else ids[good],
-            groups=None if groups is None else groups[good], skipped=bad,
-            messages=report_bad_rows(path, bad, len(good), skip_bad),
-        )  # fmt: skip
+        messages = report_bad_rows(path, bad, len(good), skip_bad)
+        dataset = replace(dataset, X=np.empty((len(good), 0))).take(np.flatnonzero(good))
+        dataset = replace(dataset, X=_chosen(rows, good), skipped=bad, messages=messages)
         labels = None if labels is None else labels[good]
     if labels is None:
         return dataset

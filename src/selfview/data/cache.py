@@ -158,7 +158,7 @@ def cached_array(key: str, nbytes: int, write: Callable[[Path], None]) -> Array:
     )
 
 
-def map_blocks(rows: Any, what: str, dtype: Any, change: Callable[[int, Array], Array]) -> Array:
+def map_blocks(rows: Any, what: object, dtype: Any, change: Callable[[int, Array], Array]) -> Array:
     """`change(first row, block)` of each block of a mapped array, as a mapped file of the cache.
 
     `what` names the change; with the array's file it decides the entry.
@@ -170,5 +170,5 @@ def map_blocks(rows: Any, what: str, dtype: Any, change: Callable[[int, Array], 
             changed = (change(start, block) for start, block in blocks_of(rows))
             write_rows(path, tuple(rows.shape[1:]), kind, changed)
 
-    key = cache_key([Path(str(rows.filename))], what, kind.str, rows.shape)
+    key = cache_key([Path(str(rows.filename))], what, kind.str, rows.shape, rows.offset)
     return cached_array(key, rows.size * kind.itemsize, write)

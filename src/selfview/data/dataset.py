@@ -49,7 +49,7 @@ class Dataset:
         The natural shape of one row: ``(1, 28, 28)`` for an image, ``(48, 48)`` for a spectrogram
         whose row in ``X`` is flat, ``(dim,)`` for a vector.
     coordinates : ndarray or None
-        ``(n, 2)`` integer x, y of each row where rows are pixels of a larger image.
+        ``(n, 2)`` x, y of each row where rows are pixels of a larger image, or places in a tissue.
     ids : ndarray or None
         A name for each row: file name, id column, story number.
     snippets : ndarray or None
@@ -154,6 +154,8 @@ class Options:
     """The keyword arguments of `selfview.data.read`; every reader takes those that concern it."""
 
     array: str | None = None
+    layer: str | None = None
+    use_rep: str | None = None
     label: str | None = None
     id: str | None = None
     groups: str | None = None

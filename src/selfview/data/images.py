@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import warnings
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +23,7 @@ from selfview.data.preparation import ArrayPreparation, Preparation
 from selfview.errors import FileFormatError, InputError
 
 SUFFIXES = (".png", ".jpg", ".jpeg")
+LARGEST = 128  # pixels of the longer side, unless another size is asked for
 _MAX_PIXELS = 100_000_000
 _IDX_NAME = re.compile(r"(-|\.)idx\d?(-u?byte)?(\.gz)?$|ubyte(\.gz)?$", re.IGNORECASE)
 
@@ -69,24 +72,55 @@ class ImagePreparation(Preparation):
 
 
 def fit_images(path: Path, options: Options) -> Dataset:
-    """Rows of a folder of images: the size most of them have, unless one is given."""
+    """Rows of a folder of images, at one common size unless one is given."""
     files = find_files(path, SUFFIXES)
-    sizes: dict[tuple[int, int], int] = {}
+    sizes: list[tuple[int, int]] = []
     colour = False
     for file in files:
         try:
             with _opened(file) as image:
-                sizes[image.size] = sizes.get(image.size, 0) + 1
+                sizes.append(image.size)
                 colour = colour or _is_colour(image)
         except (FileFormatError, InputError):
             continue  # named, with its reason, when its row is read
-    if not sizes:
-        sizes[(1, 1)] = 0  # every file is bad: the reading below says so
-    width, height = options.image_size or max(sizes, key=lambda size: (sizes[size], size))
+    # If every file is bad, the reading below says so.
+    width, height = options.image_size or common_size(sizes or [(1, 1)])
     if width < 1 or height < 1:
         raise InputError(f"image_size must be positive, got {(width, height)}")
-    preparation = ImagePreparation(3 if colour else 1, height, width)
-    return preparation.read_files(path, options)
+    dataset = ImagePreparation(3 if colour else 1, height, width).read_files(path, options)
+    if options.image_size is not None or {*sizes} == {(width, height)}:
+        return dataset
+    note = notify(
+        f"{path}: images of {_sizes(sizes)} are brought to {width} x {height}; --image-size WIDTH "
+        "HEIGHT sets another size"
+    )
+    return replace(dataset, messages=(*dataset.messages, note))
+
+
+def common_size(sizes: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """A width and height for images of many: that of most of them, else near their median.
+
+    The longer side is at most `LARGEST`; a size that not even half of the images have is rounded to
+    a multiple of 8.
+
+    >>> common_size([(30, 20), (31, 22), (640, 480)])
+    (32, 24)
+    """
+    (most, count), *_ = Counter(sizes).most_common(1)
+    middle = most if 2 * count >= len(sizes) else np.median(sizes, axis=0).tolist()
+    shrink = min(1.0, LARGEST / max(middle))
+    if shrink == 1.0 and middle is most:
+        return most
+    width, height = (max(8, 8 * round(side * shrink / 8)) for side in middle)
+    return int(width), int(height)
+
+
+def _sizes(sizes: Sequence[tuple[int, int]]) -> str:
+    ordered = sorted({*sizes}, key=lambda size: size[0] * size[1])
+    if len(ordered) == 1:
+        return "{} x {}".format(*ordered[0])
+    ends = " to ".join(f"{width} x {height}" for width, height in (ordered[0], ordered[-1]))
+    return f"{len(ordered):,} sizes ({ends})"
 
 
 def fit_array(path: Path, options: Options) -> Dataset:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from selfview.data.arrays import SUFFIXES, read_array_file
+from selfview.data.arrays import SUFFIXES, is_array_file, read_array_file
 from selfview.data.dataset import Dataset, Options
 from selfview.data.folders import existing
 from selfview.errors import InputError
@@ -58,14 +58,14 @@ class Preparation(ABC):
         ----------
         source : path
             Files of the kind this was made from, one file or a folder; or an array file (.npy,
-            .npz, .mtx) of rows that are prepared already.
+            .npz, .mtx, .h5, .zarr, .pt, .safetensors) of rows that are prepared already.
         **options
             Those of `selfview.data.read` that don't change how rows are made: ``array``, ``label``,
             ``id``, ``groups``, ``labels_from_name``, ``groups_from_name``, ``skip_bad``.
         """
         chosen = row_options(options)
         path = existing(source)
-        if path.suffix.lower() not in SUFFIXES:
+        if not is_array_file(path):
             return self.read_files(path, chosen)
         dataset = read_array_file(path, chosen, images=self.images)
         self.check_shape(path, dataset)
@@ -142,6 +142,7 @@ _FITS: dict[str, Callable[[Any], bool]] = {
     "str | None": lambda v: v is None or type(v) is str,
     "tuple[int, ...]": lambda v: type(v) is tuple and all(map(_FITS["int"], v)),
     "tuple[str, ...]": lambda v: type(v) is tuple and all(map(_FITS["str"], v)),
+    "tuple[float, ...]": lambda v: type(v) is tuple and all(map(_FITS["float"], v)),
     "tuple[float, float]": lambda v: (
         type(v) is tuple and len(v) == 2 and all(map(_FITS["float"], v))
     ),
@@ -175,7 +176,7 @@ class ArrayPreparation(Preparation):
     row_shape: tuple[int, ...]
 
     kind: ClassVar[str] = "array"
-    suffixes: ClassVar[str] = ".npy, .npz or .mtx"
+    suffixes: ClassVar[str] = ", ".join(SUFFIXES)
 
     @property
     def shape(self) -> tuple[int, ...]:

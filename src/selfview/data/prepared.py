@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from selfview.data.anndata_files import AnnDataPreparation
 from selfview.data.audio import AudioPreparation
 from selfview.data.cache import CacheError, Entry, cache_key, cached
 from selfview.data.dataset import Dataset
@@ -25,7 +26,8 @@ from selfview.errors import InputError
 KINDS: dict[str, type[Preparation]] = {
     how.kind: how
     for how in (
-        *(ArrayPreparation, AudioPreparation, ImagePreparation, ImzMLPreparation),
+        *(AnnDataPreparation, ArrayPreparation, AudioPreparation),
+        *(ImagePreparation, ImzMLPreparation),
         *(PeakPreparation, TablePreparation, TextPreparation),
     )
 }

@@ -11,13 +11,21 @@ from typing import ClassVar
 import numpy as np
 
 from selfview.data import arrays, audio, images, texts
+from selfview.data.anndata_files import fit_anndata
 from selfview.data.dataset import Dataset, Options
 from selfview.data.folders import existing, files_under
 from selfview.data.named import DATASETS, load_dataset
 from selfview.data.preparation import ArrayPreparation, Preparation
 from selfview.data.spectra import fit_imzml
+from selfview.data.stores import is_anndata
 from selfview.data.tables import TABLES, TablePreparation, fit_table
 from selfview.errors import InputError
+
+
+def _fit_zarr(path: Path, options: Options) -> Dataset:
+    asked = options.layer is not None or options.use_rep is not None
+    return (fit_anndata if asked or is_anndata(path) else images.fit_array)(path, options)
+
 
 _FROM_NAME = ("groups_from_name", "labels_from_name")
 # How the files of each suffix are read, and the options that mean something for them.
@@ -25,9 +33,16 @@ READERS: dict[str, tuple[Callable[[Path, Options], Dataset], tuple[str, ...]]] =
     ".npy": (images.fit_array, ()),
     ".npz": (images.fit_array, ("array", "groups", "id", "label")),
     ".mtx": (images.fit_array, ()),
+    **dict.fromkeys(
+        (".h5", ".hdf5", ".pt", ".safetensors"),
+        (images.fit_array, ("array", "groups", "id", "label")),
+    ),
+    ".zarr": (_fit_zarr, ("array", "groups", "id", "label", "layer", "use_rep")),
+    ".h5ad": (fit_anndata, ("groups", "id", "label", "layer", "use_rep")),
     ".csv": (fit_table, ("groups", "header", "id", "label")),
     ".tsv": (fit_table, ("groups", "header", "id", "label")),
     ".parquet": (fit_table, ("groups", "id", "label")),
+    ".xlsx": (fit_table, ("groups", "header", "id", "label")),
     ".jsonl": (texts.fit_text, ("groups", "id", "label", "min_words", "text", "vocabulary")),
     ".txt": (texts.fit_text, (*_FROM_NAME, "min_words", "vocabulary")),
     **dict.fromkeys(audio.SUFFIXES, (audio.fit_audio, _FROM_NAME)),
@@ -45,6 +60,8 @@ def read(
     *,
     preparation: Preparation | None = None,
     array: str | None = None,
+    layer: str | None = None,
+    use_rep: str | None = None,
     label: str | int | None = None,
     id: str | int | None = None,
     groups: str | int | None = None,
@@ -64,20 +81,24 @@ def read(
     Parameters
     ----------
     source : str or path
-        A dataset's name (unless a file of that name exists), or a path: .npy, .npz, .mtx, .csv,
-        .tsv, .parquet, .jsonl, .txt, .wav, .flac, .ogg, .mp3, .png, .jpg, .imzML, IDX (.gz), or a
-        folder of recordings, images or .txt files. In a folder, files of the most frequent kind are
-        read, and a message names the others.
+        A dataset's name (unless a file of that name exists), or a path: .npy, .npz, .mtx, .h5,
+        .zarr, .pt, .safetensors, .h5ad, .csv, .tsv, .parquet, .xlsx, .jsonl, .txt, .wav, .flac,
+        .ogg, .mp3, .png, .jpg, .imzML, IDX (.gz), or a folder of recordings, images or .txt files.
+        In a folder, files of the most frequent kind are read, and a message names the others.
     preparation : Preparation or None, default None
         That of a fitted model: rows are made as they were for its fit, and of the options below
         only ``array``, ``label``, ``id``, ``groups``, ``labels_from_name``, ``groups_from_name``
         and ``skip_bad`` are allowed.
     array : str or None, default None
-        The array of an .npz file that holds the rows; None: ``X``, or the only one.
+        The array of an .npz, .h5, .zarr, .pt or .safetensors file that holds the rows; None: ``X``,
+        or the only one.
+    layer, use_rep : str or None, default None
+        AnnData: the layer, or the array of ``obsm``, that holds the rows; None: the matrix ``X``.
     label, id : str, int or None, default None
-        Column of a table, field of a .jsonl file or array of an .npz that holds labels or row
-        names. Columns of a table without a header are called 1, 2, 3 ... The names of a .jsonl
-        file's rows are in the field ``id`` if None; lines without one are counted.
+        Column of a table or of AnnData's ``obs``, field of a .jsonl file, or array of an .npz, .h5
+        or .zarr, that holds labels or row names. Columns of a table without a header are called 1,
+        2, 3 ... The names of a .jsonl file's rows are in the field ``id`` if None; lines without
+        one are counted. Those of AnnData are ``obs_names`` if None.
     groups : str, int or None, default None
         Where the group of each row (speaker, donor, day) is, likewise; of a named dataset, one of
         its ``further`` labels. ``fit`` takes ``Dataset.groups``, which are neither features nor
@@ -96,7 +117,8 @@ def read(
     min_words : int, default 1
         Texts with fewer different words of the vocabulary are left out.
     image_size : int, (width, height) or None, default None
-        Images: resize to this; None: to the size that most have.
+        Images: resize to this; None: to the size that at least half of them have, else to one near
+        their median, with at most 128 pixels on the longer side.
     mz_range : (float, float), default (50.0, 1000.0)
         imzML: the range of the m/z bins.
     bins : int, default 1024
@@ -120,7 +142,8 @@ def read(
     size = (image_size, image_size) if isinstance(image_size, int) else image_size
     columns = {"label": label, "id": id, "groups": groups}
     options = Options(
-        array=array, labels_from_name=labels_from_name, groups_from_name=groups_from_name,
+        array=array, layer=layer, use_rep=use_rep, labels_from_name=labels_from_name,
+        groups_from_name=groups_from_name,
         header=header, text=text, vocabulary=vocabulary, min_words=min_words, image_size=size,
         mz_range=mz_range, bins=bins, skip_bad=skip_bad,
         **{k: None if v is None else str(v) for k, v in columns.items()},
@@ -171,7 +194,8 @@ def _grouped(dataset: Dataset, groups: str | None) -> Dataset:
 
 def _kind_of(path: Path) -> str:
     """The suffix of `READERS` that the path is read by."""
-    kind = _kind_of_folder(path) if path.is_dir() else path.suffix.lower()
+    is_folder = path.is_dir() and path.suffix.lower() != ".zarr"
+    kind = _kind_of_folder(path) if is_folder else path.suffix.lower()
     if kind not in READERS and images.is_idx(path):
         kind = ".gz"
     if kind == ".gz" and Path(path.stem).suffix.lower() in READERS:
@@ -216,6 +240,10 @@ class GivenRows(ArrayPreparation):
         return self.columns
 
     def read_files(self, path: Path, options: Options) -> Dataset:
+        if is_anndata(path):
+            dataset = replace(fit_anndata(path, options), preparation=self)
+            self.check_shape(path, dataset)
+            return dataset
         if path.suffix.lower() not in TABLES:
             raise InputError(
                 f"{path}: this model was saved from Python, which doesn't keep how rows are made "

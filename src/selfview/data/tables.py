@@ -1,4 +1,4 @@
-"""Tables: .csv, .tsv and .parquet, numbers in columns; ids, labels and groups by column name.
+"""Tables: .csv, .tsv, .parquet, .xlsx; numbers in columns; ids, labels and groups by name.
 
 The rows of a large table are written to the cache once and mapped.
 """
@@ -19,6 +19,7 @@ from selfview.data import guard
 from selfview.data.cache import cache_folder, cache_key, cached
 from selfview.data.dataset import Array, Dataset, Options
 from selfview.data.delimited import DelimitedFile
+from selfview.data.excel import ExcelFile
 from selfview.data.guard import report_bad_rows
 from selfview.data.labels import read_labels
 from selfview.data.npy import write_rows
@@ -31,6 +32,7 @@ TABLES: dict[str, Callable[[Path, bool | None, Sequence[str]], TableFile]] = {
     ".csv": DelimitedFile,
     ".tsv": DelimitedFile,
     ".parquet": ParquetFile,
+    ".xlsx": ExcelFile,
 }
 SIDES = ("label", "id", "groups")  # columns that are no features
 RULES = 3  # raise it when the same file gives other rows: cached rows then no longer count
@@ -51,7 +53,7 @@ class TablePreparation(Preparation):
     groups: str | None = None
 
     kind: ClassVar[str] = "table"
-    suffixes: ClassVar[str] = ".csv, .tsv or .parquet"
+    suffixes: ClassVar[str] = ".csv, .tsv, .parquet or .xlsx"
 
     @property
     def shape(self) -> tuple[int, ...]:

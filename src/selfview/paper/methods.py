@@ -6,12 +6,14 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from selfview.errors import MissingDependencyError
 
 
 @dataclass(frozen=True)
 class Method:
-    """An estimator of this package, or of umap-learn."""
+    """An estimator of this package, or of another (`PEERS`)."""
 
     title: str
     class_name: str
@@ -28,29 +30,50 @@ class Method:
 
 
 @dataclass
-class UMAP:
-    """umap-learn's UMAP with its own settings, and as many components as the other methods."""
+class _Peer:
+    """A method of another package at its own settings, with as many components as the others."""
 
     n_components: int = 10
     random_state: int = 0
 
     n_parameters_ = None  # the fitted rows themselves are the model
+    package = module = name = ""
 
     def fit_transform(self, X: Any) -> Any:
         """The embedding of `X`."""
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # of its imports, and that a seed allows one thread only
+            # Of its imports, and that a seed allows one thread only.
+            warnings.simplefilter("ignore")
             try:
-                import umap
+                method = getattr(import_module(self.module), self.name)
             except ImportError as error:
                 raise MissingDependencyError(
-                    "the row of UMAP needs umap-learn: pip install 'selfview[peers]'"
+                    f"{self.name} needs {self.package}: pip install 'selfview[peers]'"
                 ) from error
-            rows = X.reshape(len(X), -1) if getattr(X, "ndim", 2) > 2 else X
-            model = umap.UMAP(n_components=self.n_components, random_state=self.random_state)
-            return model.fit_transform(rows)
+            model = method(n_components=self.n_components, random_state=self.random_state)
+            return model.fit_transform(self.taken(X))
+
+    def taken(self, X: Any) -> Any:
+        """The rows as the package takes them."""
+        return X.reshape(len(X), -1) if getattr(X, "ndim", 2) > 2 else X
+
+
+@dataclass
+class UMAP(_Peer):
+    """umap-learn's UMAP."""
+
+    package, module, name = "umap-learn", "umap", "UMAP"
+
+
+@dataclass
+class PaCMAP(_Peer):
+    """pacmap's PaCMAP, which takes dense rows only."""
+
+    package, module, name = "pacmap", "pacmap", "PaCMAP"
+
+    def taken(self, X: Any) -> Any:
+        dense = X.toarray() if hasattr(X, "toarray") else super().taken(X)
+        return np.ascontiguousarray(dense, dtype=np.float32)
 
 
 def n_parameters(model: Any) -> int | None:
@@ -83,4 +106,6 @@ METHODS = {
         "SelfView", "SelfView", "selfview.method", learned=True, share=1.0, version=2
     ),
     "umap": Method("UMAP", "UMAP", "selfview.paper.methods"),
+    "pacmap": Method("PaCMAP", "PaCMAP", "selfview.paper.methods"),
 }
+PEERS = ("umap", "pacmap")  # of other packages

@@ -37,7 +37,7 @@ def columns_of(
     """The columns of rows, labels first; `Z` and `prototypes` belong to the dataset's rows."""
     found = []
     if dataset.y is not None:
-        found.append(_labels(dataset))
+        found.append(label_column(np.asarray(dataset.y), dataset.classes))
     if dataset.groups is not None:
         found.append(category("group", np.asarray(dataset.groups)))
     k = clusters or min(dataset.n_classes or CLUSTERS, MAX_CLUSTERS)
@@ -66,12 +66,12 @@ def category(name: str, values: NDArray[Any]) -> Column:
     return Column(name, place[codes], (*(str(unique[i]) for i in common), "all others"))
 
 
-def _labels(dataset: Dataset) -> Column:
-    y = np.asarray(dataset.y)
-    known = len(dataset.classes)
+def label_column(y: NDArray[Any], classes: tuple[str, ...]) -> Column:
+    """The labels of rows: codes of these classes, names or measurements."""
+    known = len(classes)
     if known and known <= MOST_CATEGORIES and np.issubdtype(y.dtype, np.integer):
         inside = (y >= 0) & (y < known)
-        names = tuple(map(str, dataset.classes))
+        names = tuple(map(str, classes))
         if inside.all():
             return Column("label", y.astype(np.uint16), names)
         return Column("label", np.where(inside, y, known).astype(np.uint16), (*names, "none"))

@@ -49,7 +49,7 @@ def tabulate(records: Sequence[Record]) -> Table:
     Of a method's variants the one with the better first score is shown, and named. A method that
     failed has no scores, and its reason stands below.
     """
-    shown = _one_for_each_method(records)
+    shown = shown_records(records)
     columns = [c for c in COLUMNS if any(c.value in record.scores for record in shown)]
     scored = [score_cells([r.scores.get(c.value, math.nan) for r in shown], c) for c in columns]
     rows, footnotes = [], []
@@ -88,7 +88,8 @@ def plain(table: Table) -> str:
     return "\n".join([aligned([heads, *rows]), *table.footnotes, "* best of its column"])
 
 
-def _one_for_each_method(records: Sequence[Record]) -> list[Record]:
+def shown_records(records: Sequence[Record]) -> list[Record]:
+    """One record for each method: of the variant with the better first score."""
     best: dict[str, Record] = {}
     for record in records:
         other = best.get(record.method)

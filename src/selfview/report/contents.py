@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from selfview.data import Dataset
+from selfview.data.anndata_files import AnnDataPreparation
 from selfview.data.audio import AudioPreparation
 from selfview.data.spectra import ImzMLPreparation, PeakPreparation
 from selfview.data.tables import TablePreparation
@@ -67,7 +68,7 @@ def axis_of(dataset: Dataset) -> tuple[NDArray[np.float64], str]:
     how = dataset.preparation
     if isinstance(how, ImzMLPreparation):
         return how.centres, "m/z"
-    if isinstance(how, PeakPreparation):
+    if isinstance(how, PeakPreparation) or (isinstance(how, AnnDataPreparation) and how.mz):
         return np.asarray(how.mz, dtype=np.float64), "m/z"
     return np.arange(1.0, int(np.prod(dataset.shape)) + 1), "feature"
 

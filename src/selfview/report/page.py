@@ -16,23 +16,37 @@ SCRIPTS = (
 def render(**context: Any) -> str:
     """The page of the given context; every value is escaped unless it is our own file."""
     try:
-        from jinja2 import Environment
         from plotly.offline import get_plotlyjs
     except ImportError as error:
-        raise MissingDependencyError(
-            f"a report needs plotly and jinja2 ({error.name} is missing): "
-            "pip install 'selfview[plots]'"
-        ) from error
-    # What a run folder doesn't say is left out of the page rather than an error.
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        raise _missing(error) from error
     library = get_plotlyjs()
     found = re.search(r"plotly\.js v([\d.]+)", library[:500])
-    return environment.from_string(asset("report.html")).render(
-        style=asset("report.css"),
-        script="\n".join(asset(name) for name in SCRIPTS),
+    return filled(
+        "report.html",
+        SCRIPTS,
         library=compressed(library.encode()),
         library_version=found.group(1) if found else "of unknown version",
         **context,
+    )
+
+
+def filled(template: str, scripts: tuple[str, ...], **context: Any) -> str:
+    """A template of ours with the style and these scripts in it."""
+    try:
+        from jinja2 import Environment
+    except ImportError as error:
+        raise _missing(error) from error
+    # What a run folder doesn't say is left out of the page rather than an error.
+    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    script = "\n".join(asset(name) for name in scripts)
+    return environment.from_string(asset(template)).render(
+        style=asset("report.css"), script=script, **context
+    )
+
+
+def _missing(error: ImportError) -> MissingDependencyError:
+    return MissingDependencyError(
+        f"a report needs plotly and jinja2 ({error.name} is missing): pip install 'selfview[plots]'"
     )
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from selfview.data import Dataset
 from selfview.report.columns import Column
@@ -13,7 +14,8 @@ from selfview.report.plane import principal
 
 MOST_REGIONS = 24  # of a column that can be clicked
 MOST_POINTS = 4096  # of a mean spectrum
-_EMPTY = 40  # pixels a row, above which places are counted instead of taken as they are
+_EMPTY = 40  # pixels a row, above which an image is mostly gaps
+_ROUNDED = 4  # pixels a row of an image whose rows follow no grid
 
 
 @dataclass(frozen=True)
@@ -38,17 +40,17 @@ def tissue_of(dataset: Dataset, Z: NDArray[Any], columns: list[Column]) -> Tissu
     places, origin = _places(np.asarray(dataset.coordinates))
     width, height = (int(side) + 1 for side in places.max(axis=0))
     axis, title = axis_of(dataset)
-    X = np.asarray(dataset.X).reshape(len(dataset), -1)
+    X = dataset.X if issparse(dataset.X) else np.asarray(dataset.X).reshape(len(dataset), -1)
     order = np.argsort(axis, kind="stable")
     points = min(len(axis), MOST_POINTS)
     starts = np.arange(points) * len(axis) // points
     scale = scale_of(dataset)
 
     def spectrum(rows: Any) -> NDArray[np.float32]:
-        group = X[rows]
-        if len(group) == 0:
+        group: Any = X[rows]
+        if group.shape[0] == 0:
             return np.zeros(points, np.float32)
-        mean = group.mean(axis=0, dtype=np.float64) * scale
+        mean = np.asarray(group.mean(axis=0, dtype=np.float64)).ravel() * scale
         return np.maximum.reduceat(mean[order], starts).astype(np.float32)
 
     regions = {}
@@ -64,14 +66,23 @@ def tissue_of(dataset: Dataset, Z: NDArray[Any], columns: list[Column]) -> Tissu
 
 
 def _places(coordinates: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[int, int] | None]:
-    """Places from 0; where an image has more gaps than pixels, lines and columns are numbered."""
+    """Places from 0 in an image of few gaps.
+
+    Where whole-numbered places leave more gaps than pixels, lines and columns are numbered instead.
+    Places that follow no grid, as those of cells, are rounded to one of four pixels a row.
+    """
     low = coordinates.min(axis=0)
-    places = coordinates.astype(np.int64) - low
-    size = places.max(axis=0) + 1
-    if size.prod() > max(_EMPTY * len(places), 10_000) or size.max() >= 2**16:
-        ranks = [np.unique(places[:, i], return_inverse=True)[1] for i in range(2)]
+    places = coordinates - low
+    room = max(_EMPTY * len(places), 10_000)
+    if np.array_equal(places, np.rint(places)):
+        size = places.max(axis=0) + 1
+        if size.prod() <= room and size.max() < 2**16:
+            return places.astype(np.int64), (int(low[0]), int(low[1]))
+    ranks = [np.unique(places[:, i], return_inverse=True)[1] for i in range(2)]
+    if np.prod([rank.max() + 1.0 for rank in ranks]) <= room:
         return np.stack(ranks, axis=1).astype(np.int64), None
-    return np.asarray(places, dtype=np.int64), (int(low[0]), int(low[1]))
+    side = np.sqrt(np.prod(np.ptp(places, axis=0).astype(np.float64)) / (_ROUNDED * len(places)))
+    return np.rint(places / side).astype(np.int64), None
 
 
 def _colours(Z: NDArray[Any]) -> NDArray[np.uint8]:

@@ -1,0 +1,44 @@
+"""Paths of a call, checked before anything heavy is imported: a slip is told at once."""
+
+import os
+from difflib import get_close_matches
+from pathlib import Path
+
+from selfview.errors import InputError
+
+# Of `selfview.data.DATASETS`, here again because asking it would import numpy.
+NAMES = (
+    *("digits", "fashion-mnist", "emnist-digits", "mnist", "20news"),
+    *("reuters", "fsdd", "msi", "synthetic-msi"),
+)
+
+
+def check_data(data: str | None) -> None:
+    """Raise InputError unless this is a path that exists or the name of a dataset."""
+    if data is None or data in NAMES or "://" in data or _exists(data):
+        return  # an address has an error of its own, with what to do instead
+    raise InputError(f"{data}: no such file or folder, and no dataset of that name{_near(data)}")
+
+
+def check_run(run: Path) -> None:
+    """Raise InputError unless the run folder exists."""
+    if not _exists(run) and ":/" not in str(run):
+        raise InputError(f"{run}: no such folder{_near(str(run))}")
+
+
+def _exists(path: str | Path) -> bool:
+    try:
+        return os.path.exists(path)
+    except ValueError:  # a NUL in the name
+        return False
+
+
+def _near(path: str) -> str:
+    """A name that was likely meant: of a dataset, or of what lies in the same folder."""
+    folder, name = os.path.split(path)
+    try:
+        there = sorted(os.listdir(folder or "."))
+    except (OSError, ValueError):
+        there = []
+    found = get_close_matches(name, [*there, *(() if folder else NAMES)], 1, cutoff=0.75)
+    return f"; did you mean {os.path.join(folder, found[0])}?" if found else ""

@@ -1,0 +1,109 @@
+"""Excel's .xlsx: the first sheet, a row at a time."""
+
+from __future__ import annotations
+
+import math
+import zipfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from selfview.data.guard import MAX_DEFLATE, TOTAL_LIMIT, need, reading, regular_file
+from selfview.data.table_files import ROWS, TableRows, as_text
+from selfview.errors import FileFormatError, InputError
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+class ExcelFile:
+    """The first sheet of an .xlsx file; its first row names the columns unless it holds numbers."""
+
+    index: tuple[str, ...] = ()
+
+    def __init__(self, source: Path, header: bool | None, _hints: Sequence[str]) -> None:
+        self.path = regular_file(source)
+        _check_archive(self.path)
+        first = next(self._rows(), ())
+        if not first:
+            raise FileFormatError(f"{self.path} holds no rows")
+        texts = any(isinstance(value, str) for value in first)
+        self.header = texts if header is None else header
+        numbers = map(str, range(1, len(first) + 1))
+        self.columns = tuple(map(as_text, first)) if self.header else tuple(numbers)
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        """The values of each row that isn't empty; formulas as the values kept with them."""
+        openpyxl = need("openpyxl")
+        with reading(self.path, "an .xlsx file"):
+            book = openpyxl.load_workbook(self.path, read_only=True, data_only=True)
+            try:
+                if not book.worksheets:
+                    raise FileFormatError(f"{self.path} holds no sheet of cells")
+                sheet = book.worksheets[0]
+                sheet.reset_dimensions()  # what the file says of its size may be wrong
+                for row in sheet.iter_rows(values_only=True):
+                    if any(value is not None for value in row):
+                        yield _trimmed(row)
+            finally:
+                book.close()
+
+    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
+        places = [self.columns.index(c) for c in columns]
+        beside = {c: self.columns.index(c) for c in aside}
+        rows = self._rows()
+        if self.header:
+            next(rows, None)
+        part: list[tuple[int, tuple[Any, ...]]] = []
+        for number, row in enumerate(rows):
+            if len(row) > len(self.columns):
+                raise InputError(
+                    f"{self.path}: row {number} has {len(row)} cells, the first row "
+                    f"{len(self.columns)}"
+                )
+            part.append((number, row + (None,) * (len(self.columns) - len(row))))
+            if len(part) == ROWS:
+                yield self._chunk(part, places, beside)
+                part = []
+        yield self._chunk(part, places, beside)
+
+    def _chunk(
+        self, part: list[tuple[int, tuple[Any, ...]]], places: list[int], beside: dict[str, int]
+    ) -> TableRows:
+        good, texts, bad = [], {c: [] for c in beside}, []  # type: ignore[var-annotated]
+        for number, row in part:
+            try:
+                good.append([self._number(row[i], i) for i in places])
+            except ValueError as error:
+                bad.append(f"row {number}: {error}")
+                continue
+            for column, i in beside.items():
+                texts[column].append(as_text(row[i]))
+        values = np.array(good, dtype=np.float32).reshape(len(good), len(places))
+        return TableRows(values, texts, bad)
+
+    def _number(self, value: Any, place: int) -> float:
+        column = repr(self.columns[place])
+        if value is None or value == "":
+            raise ValueError(f"column {column} is empty")
+        if not isinstance(value, int | float):
+            raise ValueError(f"column {column}: {str(value)[:30]!r} is not a number")
+        if not math.isfinite(value) or abs(value) > _LARGEST:
+            raise ValueError(f"column {column}: {str(value)[:30]} is too large or not finite")
+        return float(value)
+
+
+def _trimmed(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The row without empty cells at its end."""
+    end = max(i for i, value in enumerate(row) if value is not None) + 1
+    return row[:end]
+
+
+def _check_archive(path: Path) -> None:
+    """Raise for an archive whose members unpack to more than any table needs."""
+    with reading(path, "an .xlsx file"), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        too_large = sum(member.file_size for member in members) > TOTAL_LIMIT
+        if too_large or any(m.file_size > MAX_DEFLATE * m.compress_size + 1024 for m in members):
+            raise FileFormatError(f"{path} declares more than it can hold")
