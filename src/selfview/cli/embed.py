@@ -20,6 +20,7 @@ from selfview.cli.paths import check_data, check_run
 from selfview.errors import InputError
 
 if TYPE_CHECKING:
+    from selfview.data import Dataset
     from selfview.distributed import Group
     from selfview.method import SelfView
 
@@ -63,7 +64,7 @@ def embed(
         Z = embedded(model, dataset.X, group)
         with group.all_or_none():
             if group.is_main:
-                write_embedding(out, Z, dataset.ids, _clusters(model, Z))
+                write_embedding(out, Z, dataset.ids, _places(dataset) | _clusters(model, Z))
     if not group.is_main:
         return
     rows = f"{len(dataset):,} row{'s' * (len(dataset) != 1)}"
@@ -72,6 +73,13 @@ def embed(
     typer.echo(f"{rows} embedded in {model.embedding_dim_} dimensions{note}: {out}")
     if found and not note:
         typer.echo("the cluster of each row is written to .csv and .parquet files only", err=True)
+
+
+def _places(dataset: "Dataset") -> dict[str, Any]:
+    """Where the rows lie in their image, as columns; none if they don't."""
+    if dataset.coordinates is None:
+        return {}
+    return dict(zip("xy", dataset.coordinates.T, strict=True))
 
 
 def _clusters(model: "SelfView", Z: Any) -> dict[str, Any]:

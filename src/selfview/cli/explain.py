@@ -6,6 +6,7 @@ import typer
 
 from selfview.cli import complete
 from selfview.cli.options import Array, Groups, Id, Run, SkipBad, given
+from selfview.cli.paths import check_data, check_run
 
 if TYPE_CHECKING:
     from selfview.explain import Explanation
@@ -40,6 +41,8 @@ def explain(
 
     Example: selfview explain run --top 10 --by cluster
     """
+    check_run(run)
+    check_data(data)
     from dataclasses import replace
 
     from selfview.cli.run_folder import load_run, rows_of_run

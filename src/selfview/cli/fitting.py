@@ -38,7 +38,7 @@ from selfview.estimator.forecast import Forecast
 from selfview.evaluation import evaluate
 from selfview.evaluation.split import random_fifth
 from selfview.report.models import columns_unit
-from selfview.report.scores import Scores, mixing_table
+from selfview.report.scores import Scores, in_words, mixing_table, score_table
 from selfview.rows.base import Rows
 from selfview.rows.conversion import as_rows
 from selfview.saving.files import locked
@@ -185,13 +185,16 @@ def _write(plan: Plan, report: bool) -> None:
     _forget(plan.checkpoint)
     if (plan.out / "export").is_dir():
         _notes([f"{plan.out / 'export'} is of an earlier model: `selfview export` makes it anew"])
-    for name, value in scores.items():
-        typer.echo(f"{name} {value:.4g}")
+    judged = _judged(model, dataset, Z, report)
+    if judged is not None and (line := in_words(judged)):
+        typer.echo(line)
+    elif first := next(iter(scores), None):
+        typer.echo(f"{first.replace('_', ' ')} {100 * scores[first]:.1f} %")
     if mixing is not None:
         typer.echo(f"How groups mix: {mixing.note}")
         show_table(mixing.table)
     if report:
-        typer.echo(try_report(plan.out, model, dataset, plan.rows, Z, mixing))
+        typer.echo(try_report(plan.out, model, dataset, plan.rows, Z, mixing=mixing, scores=judged))
     typer.echo(f"{model.health_['verdict']}; the run is in {plan.out}")
 
 
@@ -211,6 +214,14 @@ def _scores(dataset: Dataset, Z: Any) -> dict[str, float]:
     except SelfViewError as error:  # labels that can't be scored must not cost the model
         _notes([f"there are no scores: {error}"])
         return {}
+
+
+def _judged(model: SelfView, dataset: Dataset, Z: Any, report: bool) -> Scores | None:
+    """The embedding beside raw features and PCA, which takes seconds: for the report anyway."""
+    try:
+        return score_table(dataset, Z, columns_unit(model)) if report else None
+    except SelfViewError:  # the report tells
+        return None
 
 
 def _mixing(model: SelfView, dataset: Dataset, Z: Any) -> Scores | None:

@@ -112,13 +112,13 @@ def write_report(
 
 
 def try_report(
-    folder: Path, model: "SelfView", dataset: "Dataset", rows: "Rows", Z: Any, mixing: Any = None
+    folder: Path, model: "SelfView", dataset: "Dataset", rows: "Rows", Z: Any, **known: Any
 ) -> str:
     """A line that says where the report is, or why there is none: a fit doesn't fail for it."""
     from selfview.errors import SelfViewError
 
     try:
-        return f"report: {write_report(folder, model, dataset, rows, Z, mixing=mixing)}"
+        return f"report: {write_report(folder, model, dataset, rows, Z, **known)}"
     except SelfViewError as error:
         return f"no report was written: {error}"
     except Exception as error:  # the run is complete by now, and hours of it must not look failed

@@ -62,7 +62,7 @@ class AnnDataPreparation(Preparation):
             raise InputError(f"{path}: this model was fitted on AnnData, give {self.suffixes}")
         with open_store(path) as store:
             known = _columns(store)
-            sides = {
+            sides: dict[str, Any] = {
                 side: getattr(options, side) or (own if own in known else None)
                 for side in SIDES
                 for own in [getattr(self, side)]

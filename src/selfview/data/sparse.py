@@ -68,7 +68,7 @@ def _as_type(array: Array, dtype: Any) -> Array:
 def csr_columns(matrix: csr_matrix, order: Array) -> csr_matrix:
     """The columns of these numbers, in this order; of a matrix on disk, on disk too."""
     if not isinstance(matrix.data, np.memmap):
-        return cast(csr_matrix, matrix[:, order])
+        return matrix[:, order]
     step = max(1, guard.BLOCK * matrix.shape[0] // max(1, 16 * matrix.nnz))
 
     def blocks() -> Iterator[Any]:

@@ -44,7 +44,7 @@ class Store:
     root: Any  # h5py.File, zarr.Group or zarr.Array
     files: tuple[Path, ...]
 
-    def node(self, name: str) -> Any | None:
+    def node(self, name: str) -> Any:
         """The array or group of this name, or None; links are an error."""
         found = self.root
         for part in name.split("/"):

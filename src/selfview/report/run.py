@@ -29,6 +29,7 @@ def report_of(
     unit: NDArray[Any] | None = None,
     layout: str = "auto",
     clusters: int | None = None,
+    scores: Scores | None = None,
     mixing: Scores | None = None,
     seed: int = 0,
 ) -> str:
@@ -37,7 +38,8 @@ def report_of(
     `Z` is the embedding of the dataset's rows, and `prototypes` the likeliest prototype of each.
     `records` tell of the fit. `unit` is what the model divides each column by, if columns are of
     different scale. `layout` is "auto", "tsne" or "pca"; `clusters` of k-means are as many as there
-    are labels by default, or 8. `mixing` is that of the groups, if it is known already.
+    are labels by default, or 8. `scores` and `mixing`, of the groups, are
+    those that are known already.
     """
     n = len(dataset)
     if not (len(Z) == len(prototypes) == n):
@@ -82,7 +84,7 @@ def report_of(
         ],
         command=str(records.config.get("command", "")) or "unknown",
         curves=known,
-        scores=score_table(dataset, Z, unit, seed),
+        scores=scores or score_table(dataset, Z, unit, seed),
         mixing=mixing or _mixing(dataset, Z, unit, seed),
         dataset=dataset,
         columns=columns,

@@ -15,6 +15,8 @@ from selfview.paper.metrics import Metric
 from selfview.report.comparison import Cell, Table, score_cells
 
 SCORED_ROWS = 5_000
+SCORED_VALUES = 25_000_000  # of raw features: more would take minutes and gigabytes
+_FEWEST_SCORED = 500  # rows, of however many features
 MIXED_ROWS = 2_000  # a t-SNE of more takes longer than many a fit
 _FEWEST = 20  # rows, below which a score is chance
 
@@ -66,6 +68,7 @@ class Scores:
     table: Table
     note: str
     meanings: tuple[tuple[str, str], ...]
+    rows: int = 0  # that were judged
 
 
 def score_table(
@@ -78,7 +81,8 @@ def score_table(
     n = len(dataset)
     if n < _FEWEST:
         return None
-    rows = np.sort(np.random.default_rng(seed).permutation(n)[:SCORED_ROWS])
+    most = min(SCORED_ROWS, max(_FEWEST_SCORED, SCORED_VALUES // int(np.prod(dataset.X.shape[1:]))))
+    rows = np.sort(np.random.default_rng(seed).permutation(n)[:most])
     raw = _dense(dataset.X, rows) / (1.0 if unit is None else unit)
     entries = {
         f"Raw features ({raw.shape[1]:,})": raw,
@@ -89,7 +93,7 @@ def score_table(
     table = tabulate_scores(found)
     note = _note(dataset, n, len(rows), unit is not None)
     meanings = tuple(about for about in _SCORES.values() if about[0] in table.headings)
-    return Scores(found, table, note, meanings) if meanings else None
+    return Scores(found, table, note, meanings, len(rows)) if meanings else None
 
 
 def mixing_table(
@@ -124,6 +128,21 @@ def mixing_table(
     meanings = tuple((metric.title, told.format(**about)) for metric, told in _MIXING)
     which = f"all {n:,} rows" if len(rows) == n else f"{len(rows):,} of the {n:,} rows"
     return Scores(found, table, f"{len(names):,} groups, on {which}.", meanings)
+
+
+def in_words(scores: Scores) -> str:
+    """The first score in a line: "linear probe 98.7 % (PCA 93.1, raw 96.7)"; empty without labels.
+
+    Where there were too many rows to judge all, the line says so.
+    """
+    for name, title in (("linear_accuracy", "linear probe"), ("regression_r2", "linear R²")):
+        raw, pca, own = (found.get(name, math.nan) for found in scores.values.values())
+        if math.isfinite(own):
+            others = {"PCA": pca, "raw": raw}
+            told = ", ".join(f"{k} {100 * v:.1f}" for k, v in others.items() if math.isfinite(v))
+            part = "" if scores.note.startswith("On all") else f" on {scores.rows:,} rows"
+            return f"{title} {100 * own:.1f} % ({told}){part}"
+    return ""
 
 
 def _note(dataset: Dataset, n: int, kept: int, scaled: bool) -> str:
