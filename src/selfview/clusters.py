@@ -22,6 +22,7 @@ NODES = 500  # and more where there are more clusters
 NODES_EACH = 5
 SAMPLE_ROWS = 20_000  # from which nodes are found
 MOST = 40  # clusters that "auto" thinks of
+BLOCK = 4096  # rows compared with all nodes at a time
 RESAMPLES = 5  # random halves of the rows, that tell how stable clusters are
 LEAST_STABLE = 0.3  # adjusted Rand index of halves, below which there is one cluster only
 NEIGHBOUR = 15  # whose distance is the unit of the kernel
@@ -71,6 +72,12 @@ class Clusters:
         """Probability of each cluster for every row: (n, count); the nearest is the likeliest."""
         return _softmax(-self.sharpness * self.distances(Z) / self.unit)
 
+    def nodes(self, Z: NDArray[np.floating]) -> Ints:
+        """The number of the nearest node, for every row: (n,)."""
+        centres = np.asarray(self.centres, np.float64)
+        parts = np.split(np.asarray(Z, np.float64), range(BLOCK, len(Z), BLOCK))
+        return np.concatenate([_squares(part, centres).argmin(axis=1) for part in parts])
+
     def assign(self, Z: NDArray[np.floating]) -> Ints:
         """The cluster of the nearest node, for every row: (n,)."""
         return np.asarray(self.distances(Z).argmin(axis=1), np.int64)
@@ -99,14 +106,14 @@ def find_clusters(Z: NDArray[np.floating], count: int | None, seed: int) -> Clus
     centres, node = _nodes(Z, max(NODES, NODES_EACH * (count or 0)), seed)
     sizes = np.bincount(node, minlength=len(centres)).astype(np.float64)
     unit = _unit(Z, random)
-    kernel = _kernel(centres, unit)
+    kernel = similarities(centres, unit)
     numbers = [count] if count is not None else _best_numbers(kernel, sizes)
     halves = [
         np.bincount(node[random.random(len(Z)) < 0.5], minlength=len(centres)).astype(np.float64)
         for _ in range(RESAMPLES)
     ]
-    tried = {k: _partition(kernel, sizes, k, seed) for k in numbers}
-    again = {k: [_partition(kernel, half, k, seed) for half in halves] for k in numbers}
+    tried = {k: partition(kernel, sizes, k, seed) for k in numbers}
+    again = {k: [partition(kernel, half, k, seed) for half in halves] for k in numbers}
     stability = {k: _agreement(tried[k], again[k], node) for k in numbers}
     chosen = numbers[0]
     if count is None and stability[chosen] < LEAST_STABLE:
@@ -139,7 +146,8 @@ def _unit(Z: Floats, random: np.random.Generator) -> float:
     return unit or float(distances.mean()) or 1.0
 
 
-def _kernel(centres: Floats, unit: float) -> Floats:
+def similarities(centres: Floats, unit: float) -> Floats:
+    """The kernel between centres, 1 for equal ones."""
     return np.asarray((1 + _squares(centres, centres) / (WIDTH * unit**2)) ** -POWER)
 
 
@@ -161,7 +169,7 @@ def _best_numbers(kernel: Floats, sizes: Floats) -> list[int]:
     return [int(k) + 2 for k in np.argsort(-gaps, kind="stable")[:2]]
 
 
-def _partition(kernel: Floats, sizes: Floats, k: int, seed: int) -> Ints:
+def partition(kernel: Floats, sizes: Floats, k: int, seed: int) -> Ints:
     """The cluster of every node, of `k`: spectral clustering (Ng, Jordan, Weiss, 2001).
 
     A node without rows belongs to the cluster of the most similar one that has some.
@@ -170,7 +178,7 @@ def _partition(kernel: Floats, sizes: Floats, k: int, seed: int) -> Ints:
 
     used = np.flatnonzero(sizes)
     if len(used) < len(sizes) and len(used) >= k:
-        labels = _partition(kernel[np.ix_(used, used)], sizes[used], k, seed)
+        labels = partition(kernel[np.ix_(used, used)], sizes[used], k, seed)
         return np.asarray(labels[kernel[:, used].argmax(axis=1)])
     if k == 1:
         return np.zeros(len(sizes), np.int64)
@@ -227,8 +235,8 @@ def _largest_first(labels: Ints, sizes: Floats) -> Ints:
 
 def _nearest_of_each(Z: Floats, centres: NDArray[np.floating], labels: Ints) -> Floats:
     out = np.empty((len(Z), int(labels.max()) + 1))
-    for start in range(0, len(Z), 4096):
-        part = slice(start, start + 4096)
+    for start in range(0, len(Z), BLOCK):
+        part = slice(start, start + BLOCK)
         distances = np.sqrt(_squares(Z[part], np.asarray(centres, np.float64)))
         for label in range(out.shape[1]):
             out[part, label] = distances[:, labels == label].min(axis=1)

@@ -1,6 +1,7 @@
 """The report as people meet it: in a real browser, from a file, without a network."""
 
 import io
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -77,13 +78,49 @@ def test_colouring_changes_the_colours(digits):
     digits.page.select_option("#colour", label="Label")
     by_label = colours()
     digits.page.select_option("#colour", label="Cluster")
-    assert "cluster 1" in digits.page.inner_text("#legend")
+    assert "cluster 0" in digits.page.inner_text("#legend")
     assert colours() != by_label
     digits.page.select_option("#colour", label="Dimension 3")
     values = digits.run("[...selfview.map.plot.data[0].marker.color]")
     np.testing.assert_allclose(values, digits.Z[:, 2], rtol=1e-6)
     digits.page.select_option("#colour", label="Label")
     assert digits.page.locator("#legend .entry").count() == 10
+
+
+def test_the_number_of_clusters_can_be_changed_and_clusters_named(digits):
+    page = digits.page
+    found = digits.run("selfview.clusters.found")
+    assert page.locator("#cluster-cards article").count() == found
+    before = digits.run("[...selfview.clusters.column.codes]")
+    page.fill("#cluster-number", str(found + 2))
+    page.press("#cluster-number", "Enter")
+    after = digits.run("[...selfview.clusters.column.codes]")
+    assert page.locator("#cluster-cards article").count() == found + 2
+    assert page.locator("#legend .entry").count() == found + 2
+    assert len({*zip(after, before, strict=True)}) == found + 2  # nested
+    page.fill("#cluster-number", "99")
+    page.press("#cluster-number", "Enter")
+    most = digits.run("selfview.clusters.levels.length")
+    assert page.input_value("#cluster-number") == str(most)
+    page.fill("#cluster-number", str(found))
+    page.press("#cluster-number", "Enter")
+    assert digits.run("[...selfview.clusters.column.codes]") == before
+    page.locator(".cluster-name").first.fill("round ones")
+    page.locator(".cluster-name").first.press("Enter")
+    assert "round ones" in page.inner_text("#legend")
+    shown = page.locator("#cluster-cards article").first
+    assert shown.locator(".typical .tile").count() == 6
+    shown.locator("button:has-text('Show')").click()
+    code = digits.run("selfview.clusters.column.names.indexOf('round ones')")
+    assert digits.run("selfview.map.selected") == [i for i, c in enumerate(before) if c == code]
+    page.keyboard.press("Escape")
+    page.click("#selection button:has-text('Clear')")
+    with page.expect_download() as saved:
+        page.click("#cluster-save")
+    lines = Path(saved.value.path()).read_text().splitlines()
+    assert lines[0] == "row,id,cluster"
+    assert sum("round ones" in line for line in lines) == before.count(code)
+    page.select_option("#colour", label="Label")
 
 
 def test_the_lasso_selects_what_it_surrounds(digits):
@@ -223,6 +260,20 @@ def test_clicking_a_region_shows_its_mean_spectrum(tissue):
     np.testing.assert_allclose(drawn, expected, rtol=1e-4)
     assert tissue.run("selfview.map.focus") == row
     assert tissue.page.locator("#peaks tbody tr").count() == 8
+
+
+def test_regions_follow_the_number_of_clusters(tissue):
+    tissue.page.select_option("#regions", label="Cluster")
+    tissue.page.fill("#cluster-number", "3")
+    tissue.page.press("#cluster-number", "Enter")
+    assert tissue.page.locator("#region-list .chip").count() == 3
+    tissue.page.locator("#region-list .chip").first.click()
+    drawn = tissue.run("[...document.getElementById('spectrum').data[1].y]")
+    rows = np.array(tissue.run("[...selfview.clusters.column.codes]")) == 0
+    group = tissue.dataset.X[rows].astype(np.float64)
+    expected = group.mean(axis=0) * tissue.dataset.preparation.maxima
+    np.testing.assert_allclose(drawn, expected, rtol=1e-4)
+    assert tissue.errors == []
 
 
 def test_hostile_names_are_text_and_nothing_else(browser, tmp_path):

@@ -37,7 +37,13 @@ class ExplainMixin:
     get_feature_names_out: Callable[..., Any]
 
     def explain(
-        self, X: Any, by: str = "component", *, baseline: Any = None, steps: int = 16
+        self,
+        X: Any,
+        by: str = "component",
+        *,
+        labels: Any = None,
+        baseline: Any = None,
+        steps: int = 16,
     ) -> Explanation:
         """How much each feature contributes, by integrated gradients from a baseline to the rows.
 
@@ -48,7 +54,7 @@ class ExplainMixin:
           the feature's mean absolute deviation from the baseline.
         - by="cluster": the mean over the cluster's rows of the contributions to their way from the
           baseline towards the cluster's mean. They sum to the length of that way. What moves rows
-          away from the cluster is negative. Needs `n_clusters`.
+          away from the cluster is negative. Needs `n_clusters`, or `labels`.
         - by="row": contributions to the way from the baseline to the row. They sum to its length.
 
         Parameters
@@ -56,6 +62,8 @@ class ExplainMixin:
         X : rows as in `fit`
             By component or cluster, at most 500 rows, drawn at random, are looked at for each.
         by : {"component", "cluster", "row"}, default "component"
+        labels : array (n,) of int, or None, default None
+            Clusters of the rows, where they are not the model's own.
         baseline : row, or None, default None
             What rows are compared with. None: the mean row of the fit, or of `X` for images and own
             encoders.
@@ -82,8 +90,12 @@ class ExplainMixin:
         rows = self._rows(X)
         rows.check()
         start = self._baseline(rows, baseline)
-        told = {"component": self._by_component, "cluster": self._by_cluster, "row": self._by_row}
-        names, arrays = told[by](rows, start, steps)
+        if by == "cluster":
+            found = self._labels(rows) if labels is None else _own_labels(labels, rows.n)
+            names, arrays = self._by_cluster(rows, found, start, steps)
+        else:
+            told = self._by_component if by == "component" else self._by_row
+            names, arrays = told(rows, start, steps)
         features = feature_names(getattr(self, "feature_names_in_", None), start.numel())
         return Explanation(by, names, features, *(a.astype(np.float32) for a in arrays))
 
@@ -100,8 +112,7 @@ class ExplainMixin:
         n = len(index)
         return names, (sizes / n * np.sign(slopes), slopes / n, np.sqrt(squares / n))
 
-    def _by_cluster(self, rows: Rows, start: Tensor, steps: int) -> Told:
-        labels = self._labels(rows)
+    def _by_cluster(self, rows: Rows, labels: NDArray[np.int64], start: Tensor, steps: int) -> Told:
         found = np.unique(labels)
         values, slopes, differences = np.zeros((3, len(found), start.numel()))
         with torch.no_grad():
@@ -172,6 +183,16 @@ class ExplainMixin:
         else:
             start = sum((x.double().sum(0) for _, x in rows.chunks()), torch.zeros(())) / rows.n
         return start.to(device, torch.float32).reshape(1, *shape)
+
+
+def _own_labels(labels: Any, n: int) -> NDArray[np.int64]:
+    found = np.asarray(labels)
+    if found.shape != (n,) or found.dtype.kind not in "iu":
+        raise InputError(
+            f"labels must be a whole number for each of the {n} rows, got {found.dtype} of shape "
+            f"{found.shape}"
+        )
+    return found.astype(np.int64)
 
 
 def _sum(x: Tensor) -> NDArray[np.float64]:

@@ -7,11 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data import Dataset
-from selfview.evaluation.clustering import kmeans
 from selfview.labels import looks_continuous
 
-CLUSTERS = 8  # where no label says how many
-MAX_CLUSTERS = 24
 MOST_CATEGORIES = 2**16 - 1
 _WHOLE_NUMBERS = 50  # a whole-numbered column of more distinct values is a quantity
 
@@ -26,22 +23,14 @@ class Column:
     values: NDArray[np.float64] | None = None
 
 
-def columns_of(
-    dataset: Dataset,
-    Z: NDArray[Any],
-    prototypes: NDArray[Any],
-    *,
-    clusters: int | None = None,
-    seed: int = 0,
-) -> list[Column]:
-    """The columns of rows, labels first; `Z` and `prototypes` belong to the dataset's rows."""
+def columns_of(dataset: Dataset, clusters: Column, prototypes: NDArray[Any]) -> list[Column]:
+    """The columns of rows, labels first; `clusters` and `prototypes` are those of the rows."""
     found = []
     if dataset.y is not None:
         found.append(label_column(np.asarray(dataset.y), dataset.classes))
     if dataset.groups is not None:
         found.append(category("group", np.asarray(dataset.groups)))
-    k = clusters or min(dataset.n_classes or CLUSTERS, MAX_CLUSTERS)
-    found.append(_clusters(Z, max(1, min(k, len(Z))), seed))
+    found.append(clusters)
     found.append(category("prototype", prototypes))
     if dataset.test is not None:
         part = np.zeros(len(dataset), dtype=np.int64)
@@ -84,12 +73,3 @@ def column_of(name: str, values: NDArray[Any]) -> Column:
     if many or looks_continuous(values):
         return Column(name, values=values.astype(np.float64))
     return category(name, values)
-
-
-def _clusters(Z: NDArray[Any], k: int, seed: int) -> Column:
-    """k-means on the embedding, the largest cluster first."""
-    found = kmeans(np.asarray(Z, np.float64), k, seed, starts=5)
-    order = np.argsort(-np.bincount(found, minlength=k), kind="stable")
-    rank = np.empty(k, dtype=np.uint16)
-    rank[order] = np.arange(k)
-    return Column("cluster", rank[found], tuple(f"cluster {i + 1}" for i in range(k)))

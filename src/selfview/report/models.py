@@ -27,12 +27,14 @@ def page_of(
     Z: NDArray[Any],
     *,
     records: Records | None = None,
+    clusters: int | None = None,
     **options: Any,
 ) -> str:
     """The page of a fitted `SelfView` as one HTML text.
 
     `rows` and the embedding `Z` are those of the dataset; `records` tell of the fit, by default as
-    the model knows it; `options` are those of `report_of`.
+    the model knows it. `clusters` is their number, if not as many as the model's; `options` are
+    those of `report_of`.
     """
     from selfview.rows.in_memory import RowRange
 
@@ -48,6 +50,8 @@ def page_of(
         prototypes,
         records=records or records_of_model(model),
         unit=columns_unit(model),
+        clusters=model.clusters_ if clusters is None else clusters,
+        explain=lambda index, labels: model.explain(rows.pick(index), by="cluster", labels=labels),
         **options,
     )
 

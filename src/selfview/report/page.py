@@ -9,7 +9,7 @@ from selfview.report.payload import compressed
 
 SCRIPTS = (
     "payload.js", "theme.js", "content.js", "rows.js", "map.js",
-    "details.js", "tissue.js", "curves.js", "main.js",
+    "details.js", "clusters.js", "tissue.js", "curves.js", "main.js",
 )  # fmt: skip
 
 

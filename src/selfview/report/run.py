@@ -5,9 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from selfview.clusters import Clusters, find_clusters
 from selfview.data import Dataset
 from selfview.errors import InputError, SelfViewError
 from selfview.report import facts, payload
+from selfview.report.cluster_cards import Explain, describe_clusters
+from selfview.report.cluster_tree import ClusterTree, cluster_tree
 from selfview.report.columns import Column, columns_of
 from selfview.report.contents import content_of
 from selfview.report.features import Features, features_of
@@ -28,7 +31,8 @@ def report_of(
     records: facts.Records,
     unit: NDArray[Any] | None = None,
     layout: str = "auto",
-    clusters: int | None = None,
+    clusters: int | Clusters | None = None,
+    explain: Explain | None = None,
     scores: Scores | None = None,
     mixing: Scores | None = None,
     seed: int = 0,
@@ -37,15 +41,15 @@ def report_of(
 
     `Z` is the embedding of the dataset's rows, and `prototypes` the likeliest prototype of each.
     `records` tell of the fit. `unit` is what the model divides each column by, if columns are of
-    different scale. `layout` is "auto", "tsne" or "pca"; `clusters` of k-means are as many as there
-    are labels by default, or 8. `scores` and `mixing`, of the groups, are
-    those that are known already.
+    different scale. `layout` is "auto", "tsne" or "pca". `clusters` are those of the model, their
+    number, or None for as many as are found. `explain` tells their leading features. `scores`,
+    and `mixing` of the groups, are those that are known already.
     """
     n = len(dataset)
     if not (len(Z) == len(prototypes) == n):
         raise InputError(f"{n} rows need as many embeddings and prototypes, got {len(Z)} and "
                          f"{len(prototypes)}")  # fmt: skip
-    if clusters is not None and not 1 <= clusters <= n:
+    if isinstance(clusters, int) and not 1 <= clusters <= n:
         raise InputError(f"clusters must be between 1 and the {n} rows, got {clusters}")
     if not np.isfinite(Z).all():
         raise InputError("the embedding is not finite, there is no map of it")
@@ -54,20 +58,25 @@ def report_of(
         rows = np.sort(np.random.default_rng(seed).choice(n, MOST_ROWS, replace=False))
         dataset, Z, prototypes = dataset.take(rows), Z[rows], prototypes[rows]
         notes.append(f"{MOST_ROWS:,} of the {n:,} rows are shown, drawn at random.")
-    columns = columns_of(dataset, Z, prototypes, clusters=clusters, seed=seed)
+        explain = None if explain is None else _of_rows(explain, rows)
+    found = clusters if isinstance(clusters, Clusters) else find_clusters(Z, clusters, seed)
+    tree = cluster_tree(found, Z, seed)
+    cluster = _column(tree)
+    columns = columns_of(dataset, cluster, prototypes)
     plane = lay_out(Z, layout, seed)
     content = content_of(dataset)
-    cluster = next(c for c in columns if c.name == "cluster")
     features = features_of(dataset, np.asarray(cluster.codes))
-    tissue = tissue_of(dataset, Z, columns)
+    tissue = tissue_of(dataset, Z, columns, tree)
     notes += [plane.note, *content.notes, *(features.notes if features else ())]
     drawn, arrays = _drawn(dataset, Z, columns, plane, features, tissue, notes)
+    cards, cluster_arrays = describe_clusters(dataset, Z, tree, explain, seed)
     known = [(n_, *facts.CURVES[n_]) for n_ in facts.CURVES if n_ in records.history]
     shown: dict[str, Any] = {
         "n": len(dataset),
         "content": {"kinds": content.kinds, **content.facts},
         "history": records.history,
         "curves": known,
+        "clusters": cards,
         **drawn,
     }
     return render(
@@ -95,8 +104,21 @@ def report_of(
         has=content.kinds,
         number=facts.number,
         duration=facts.time_spent,
-        payload=payload.pack(shown, arrays | content.arrays),
+        found=tree.found,
+        explained=explain is not None,
+        most=len(tree.levels),
+        payload=payload.pack(shown, arrays | content.arrays | cluster_arrays),
     )
+
+
+def _column(tree: ClusterTree) -> Column:
+    names = tuple(tree.parts[part].name for part in tree.levels[tree.found - 1])
+    return Column("cluster", tree.codes(tree.found).astype(np.uint16), names)
+
+
+def _of_rows(explain: Explain, rows: NDArray[np.int64]) -> Explain:
+    """What explains these rows only, by their numbers among themselves."""
+    return lambda index, labels: explain(rows[index], labels)
 
 
 def _mixing(

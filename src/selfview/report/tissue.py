@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from selfview.data import Dataset
+from selfview.report.cluster_tree import ClusterTree
 from selfview.report.columns import Column
 from selfview.report.contents import axis_of, scale_of
 from selfview.report.plane import principal
@@ -30,10 +31,12 @@ class Tissue:
     axis: NDArray[np.float32]
     axis_title: str
     mean: NDArray[np.float32]
-    regions: dict[str, NDArray[np.float32]]  # column's name: (categories, points)
+    regions: dict[str, NDArray[np.float32]]  # column's name: (categories or parts, points)
 
 
-def tissue_of(dataset: Dataset, Z: NDArray[Any], columns: list[Column]) -> Tissue | None:
+def tissue_of(
+    dataset: Dataset, Z: NDArray[Any], columns: list[Column], tree: ClusterTree
+) -> Tissue | None:
     """The image that the rows make, or None if they have no coordinates."""
     if dataset.coordinates is None:
         return None
@@ -55,10 +58,13 @@ def tissue_of(dataset: Dataset, Z: NDArray[Any], columns: list[Column]) -> Tissu
 
     regions = {}
     for column in columns:
-        if column.codes is not None and len(column.names) <= MOST_REGIONS:
-            regions[column.name] = np.stack(
-                [spectrum(np.flatnonzero(column.codes == i)) for i in range(len(column.names))]
-            )
+        if column.name == "cluster":  # of every part: readers change the number of clusters
+            members = [tree.rows(part) for part in range(len(tree.parts))]
+        elif column.codes is not None and len(column.names) <= MOST_REGIONS:
+            members = [np.flatnonzero(column.codes == i) for i in range(len(column.names))]
+        else:
+            continue
+        regions[column.name] = np.stack([spectrum(rows) for rows in members])
     return Tissue(
         width, height, origin, places.astype(np.uint16), _colours(Z),
         axis[order][starts].astype(np.float32), title, spectrum(slice(None)), regions,

@@ -162,7 +162,11 @@ function gallery(some) {
   for (const row of hasContent("image") ? some : some.slice(0, 8)) {
     const picked = hasContent("image") ? picture(row, 40) : null;
     const text = hasContent("text") ? textOf(row) : null;
-    if (!picked) { box.append(rowButton(row, text ? make("span", { className: "snippet" }, short(text, 70)) : null)); continue; }
+    if (!picked) {
+      box.append(rowButton(row, hasContent("spectrum") ? sparkline(row, 72, 22) : null,
+        text ? make("span", { className: "snippet", dir: "auto" }, short(text, 70)) : null));
+      continue;
+    }
     const button = make("button", { type: "button", className: "tile", title: idOf(row) }, picked);
     button.setAttribute("aria-label", `Row ${idOf(row)}`);
     button.addEventListener("click", () => change({ focus: row }));
@@ -172,9 +176,13 @@ function gallery(some) {
 }
 
 function saveIds() {
-  const quoted = (text) => /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
-  const lines = ["row,id", ...map.selected.map((row) => `${row},${quoted(idOf(row))}`)];
-  const link = make("a", { download: "selection.csv",
+  saveTable("selection.csv", ["row", "id"], map.selected.map((row) => [row, idOf(row)]));
+}
+
+function saveTable(name, heads, table) {
+  const quoted = (cell) => /[",\n\r]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;
+  const lines = [heads, ...table].map((cells) => cells.map((cell) => quoted(String(cell))).join(","));
+  const link = make("a", { download: name,
     href: URL.createObjectURL(new Blob([lines.join("\n")], { type: "text/csv" })) });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);

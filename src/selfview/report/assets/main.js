@@ -19,12 +19,14 @@ async function begin() {
   const { facts, arrays } = unpack(data);
   startContent(facts, arrays);
   startRows(facts, arrays);
+  startClusters(facts, arrays);
   await startMap(facts, arrays);
   startDetails();
+  listenToClusters();
   startTissue(facts, arrays);
   startCurves(facts);
   document.documentElement.dataset.ready = "true";
-  window.selfview = { map, rows, content, tissue, change, neighbours, samples, columnOf };
+  window.selfview = { map, rows, content, clusters, tissue, change, neighbours, samples, columnOf };
 }
 
 async function copyCommand() {

@@ -42,7 +42,7 @@ const py = (row) => map.points[2 * row + 1];
 
 // Made anew only when the column, the size or the theme has changed: arrays of all points are slow.
 function markers() {
-  const key = `${map.column.key} ${map.size} ${themeNow()}`;
+  const key = `${map.column.key} ${clusters.number} ${map.size} ${themeNow()}`;
   if (map.markerKey !== key) Object.assign(map, { markerKey: key, marker: freshMarkers() });
   return map.marker;
 }
@@ -62,11 +62,11 @@ function freshMarkers() {
       colorscale: VIRIDIS.map((colour, i) => [i / (VIRIDIS.length - 1), colour]) };
   }
   const slot = slots(column);
-  const used = Math.min(column.names.length, MOST_COLOURED) + 1;
+  const used = Math.min(1 + Math.max(...slot.filter((i) => i < MOST_COLOURED)), MOST_COLOURED) + 1;
   const last = used - 1; // the grey of all others
   const colours = Array.from({ length: used },
     (_, i) => colourOfSlot(i === last ? MOST_COLOURED : i));
-  const symbols = column.names.length > PALETTES.light.length
+  const symbols = used > PALETTES.light.length + 1
     ? Array.from(map.shown, (row) => SYMBOLS[symbolOfSlot(slot[column.codes[row]])]) : "circle";
   return { ...shared, symbol: symbols, cmin: 0, cmax: used,
     color: Array.from(map.shown, (row) => Math.min(slot[column.codes[row]], last) + 0.5),

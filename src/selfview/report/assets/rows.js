@@ -68,6 +68,10 @@ function slots(column) {
   if (order.length > MOST_COLOURED) order.sort((a, b) => count[b] - count[a] || a - b);
   const slot = new Uint16Array(column.names.length).fill(MOST_COLOURED);
   order.slice(0, MOST_COLOURED).forEach((code, i) => { slot[code] = i; });
+  // A cluster keeps its colour when their number changes.
+  if (column.parts) column.parts.forEach((part, code) => {
+    slot[code] = Math.min(clusters.cards[part].slot, MOST_COLOURED);
+  });
   column.counts = count;
   column.slots = slot;
   return slot;

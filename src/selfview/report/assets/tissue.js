@@ -38,7 +38,12 @@ function startTissue(facts, arrays) {
       canvas.title = row < 0 ? "" : `${idOf(row)}: ${valueOf(tissue.column, row)}`;
     });
   }
-  map.listeners.push((what) => { if ("selected" in what || "focus" in what) drawImages(); });
+  map.listeners.push((what) => {
+    if ("column" in what && what.column.parts && tissue.column.parts) {
+      tissue.region = null; // the number of clusters may be another
+      drawTissue();
+    } else if ("selected" in what || "focus" in what) drawImages();
+  });
   themeListeners.push(drawTissue);
   drawTissue();
 }
@@ -152,7 +157,9 @@ function strongestIon() {
 function regionSpectrum() {
   const spectra = tissue.arrays[`region ${tissue.column.name}`];
   const points = spectra.shape[1];
-  return spectra.subarray(tissue.region * points, (tissue.region + 1) * points);
+  const { parts } = tissue.column; // clusters have a spectrum for each part of their tree
+  const place = parts ? parts[tissue.region] : tissue.region;
+  return spectra.subarray(place * points, (place + 1) * points);
 }
 
 function drawSpectrum() {
