@@ -126,7 +126,8 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
             in_memory = projected.stored is None or projected.stored.fits
             plan = replace(plan, shape=projected.shape, projected=projected, searchable=in_memory)
             if self.epochs == "auto":
-                plan = replace(plan, epochs=max(1, round(recipe.steps(rows.n) / plan.batches)))
+                steps = recipe.steps(rows.n, self.n_components)
+                plan = replace(plan, epochs=max(1, round(steps / plan.batches)))
         plan = replace(plan, settings=settings_of(self, plan))
         if not plan.settings.neighbours:
             return plan

@@ -19,6 +19,7 @@ WIDTHS = ((FEW_ROWS, 128), (MANY_ROWS, 256), (math.inf, 512))  # for fewer rows 
 # Optimiser steps: `FEW_STEPS` and one for every four rows; `STEPS` up to `STEPS_ROWS` rows, and
 # from there on by the square root of the rows; twice as many for the wider network of many rows.
 FEW_STEPS, STEPS, STEPS_ROWS = 40, 500, 5000
+MAP_DIMS, MAP_STEPS = 3, 2.5  # up to so many dimensions it takes so many times as many steps
 WARMUP_SHARE = 1 / 50  # of the epochs, for the target entropy to fall
 STREAM_WARMUP = 5  # optimiser steps, for the same in a stream
 USUAL_NORM = 16.0  # to which others are brought, near enough
@@ -65,12 +66,15 @@ class Recipe:
             return WIDTH
         return next(width for most, width in WIDTHS if n < most)
 
-    def steps(self, n: int) -> int:
-        """Optimiser steps of an "auto" fit of a perceptron on principal components."""
-        if n < FEW_ROWS:
-            return FEW_STEPS + n // 4
-        steps = STEPS * max(1.0, math.sqrt(n / STEPS_ROWS))
-        return round(steps if n < MANY_ROWS else 2 * steps)
+    def steps(self, n: int, dim: int) -> int:
+        """Optimiser steps of an "auto" fit of a perceptron on principal components.
+
+        In a map of two or three dimensions rows are in each other's way, and need more of them.
+        """
+        steps = FEW_STEPS + n / 4
+        if n >= FEW_ROWS:
+            steps = STEPS * max(1.0, math.sqrt(n / STEPS_ROWS)) * (1 if n < MANY_ROWS else 2)
+        return round(steps * (MAP_STEPS if dim <= MAP_DIMS else 1))
 
     def rate(
         self, learning_rate: str | float, schedule: str, epochs: int
