@@ -132,6 +132,8 @@ def test_scatter_is_one_for_random_pixels_and_small_for_two_halves():
     board = scattered(pixels.sum(axis=1) % 2)  # no neighbour is of the same colour
     assert board[0, 1] == pytest.approx(2)
     assert scatter(Dataset("rows", np.zeros((9, 2)))) is None
+    cells = Dataset("cells", np.zeros((90, 2)), coordinates=rng.random((90, 2)))
+    assert scatter(cells) is None
 
 
 def test_a_cluster_that_no_row_is_in_is_left_out():

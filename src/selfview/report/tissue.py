@@ -75,13 +75,16 @@ def tissue_of(
 def scatter(dataset: Dataset) -> Callable[[NDArray[np.int64]], NDArray[np.float64]] | None:
     """What tells how much regions are scattered among each other; None if rows are no pixels.
 
+    Kinds of cells may well stand among each other, so places that are no pixels don't count.
     It takes the region of every row, numbered from 0, and gives (regions, regions): the number of
     neighbouring pixels of which one is in each of the two, over the number if the pixels of the two
     were in random order.
     """
     if dataset.coordinates is None:
         return None
-    places, _ = _places(np.asarray(dataset.coordinates))
+    places, origin = _places(np.asarray(dataset.coordinates))
+    if origin is None:
+        return None
     width, height = places.max(axis=0) + 1
     row_at = np.full((width, height), -1)
     row_at[places[:, 0], places[:, 1]] = np.arange(len(places))
