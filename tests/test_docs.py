@@ -128,6 +128,10 @@ def stand_ins(folder):
     ]
     (folder / "measurements.csv").write_text("\n".join([header, *lines]) + "\n")
     (folder / "new.csv").write_text("\n".join([header, *lines[:9]]) + "\n")
+    plates = [line.replace(",kind ", f",p{i % 2},kind ") for i, line in enumerate(lines)]
+    text = "\n".join([header.replace("kind", "plate,kind"), *plates]) + "\n"
+    for name in ("plates.csv", "new-plates.csv"):
+        (folder / name).write_text(text)
     (folder / "labels.txt").write_text("".join(f"kind {kind}\n" for kind in kinds))
     np.save(folder / "z.npy", table.astype(np.float32))
     words = ("apple pear plum fruit", "wheel car road engine", "river lake sea boat")
@@ -148,7 +152,9 @@ def recordings(folder, rng):
     for i in range(12):
         tone = np.sin(np.arange(3000) * (0.1 + 0.2 * (i % 3))) + 0.1 * rng.normal(size=3000)
         samples = (8000 * tone).astype(np.int16)
-        wavfile.write(folder / "recordings" / f"{i % 3}_ann_{i}.wav", 8000, samples)
+        wavfile.write(
+            folder / "recordings" / f"{i % 3}_{('ann', 'theo')[i // 6]}_{i}.wav", 8000, samples
+        )
     wavfile.write(folder / "new.wav", 8000, samples)
 
 

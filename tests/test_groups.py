@@ -148,6 +148,13 @@ def test_a_fit_with_groups_resumes_with_the_same_bits(batches, tmp_path):
         SelfView(**given, checkpoint=tmp_path).fit(X, groups=(g + 1) % 2)
 
 
+@pytest.mark.parametrize("options", [{"neighbours": 0}, {"recipe": "paper"}])
+def test_groups_are_not_ignored_where_there_are_no_neighbours(batches, options):
+    X, _, g = batches
+    with pytest.raises(InputError, match="neighbours must be at least 1 with groups"):
+        SelfView(5, epochs=1, **SMALL, **options).fit(X, groups=g)
+
+
 def test_groups_must_be_one_for_each_row(batches):
     X, _, g = batches
     with pytest.raises(InputError, match="for each of the 300 rows"):

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import cases
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from selfview import InputError, SelfView
+from selfview import InputError, SelfView, SelfViewWarning
 from selfview.distributed import Group
 
 HERE = Path(__file__).parent
@@ -192,6 +193,25 @@ def test_a_run_folder_of_many_processes_is_that_of_one(killed):
     names = {path.name for path in (killed / "run").iterdir()}
     assert {"model.safetensors", "config.json", "history.csv", "metrics.json"} <= names
     assert "checkpoint" not in names
+
+
+def test_a_fit_with_groups_is_that_of_one_process(tmp_path):
+    X, days = cases.rows(60), np.array(["mon", "tue"])[np.arange(60) % 2]
+    X[1::2] += 5
+    np.savez(tmp_path / "rows.npz", X=X, day=days)
+    options = ["--groups=day", "--epochs=1", "--batch-size=60", "--precision=float32", "-q"]
+    fit = ["-m", "selfview", "fit", tmp_path / "rows.npz", *options, "--no-report"]
+    done = subprocess.run(
+        torchrun(*fit, "--out", tmp_path / "run"), capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("How groups mix: 2 groups") == 1  # one process speaks
+    alone = SelfView(epochs=1, batch_size=60, precision="float32", random_state=0, verbose=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SelfViewWarning)
+        alone.fit(X, groups=days)
+    loss = SelfView.load(tmp_path / "run").history_[0]["info_nce"]
+    assert loss == pytest.approx(alone.history_[0]["info_nce"], rel=1e-4)
 
 
 def test_embed_writes_disjoint_ranges_to_one_file(killed):

@@ -10,6 +10,7 @@ from selfview.data import Dataset
 from selfview.report.cluster_tree import MOST, Part, cluster_tree, ward
 from selfview.report.models import dataset_of, page_of
 from selfview.report.payload import unpack
+from selfview.report.tissue import scatter
 from selfview.rows.conversion import as_rows
 
 from .conftest import payload_text, write_page
@@ -105,6 +106,34 @@ def test_a_homogeneous_background_is_one_cluster_on_the_page(tmp_path):
     codes = arrays["clusterCodes"][1][arrays["clusterLeaf"]]
     assert len(set(codes[inside == 0])) == 1
     assert arrays["region cluster"].shape == (len(facts["clusters"]["cards"]), 20)
+
+
+def test_clusters_scattered_among_each_other_are_shown_as_one_region(tmp_path):
+    rng = np.random.default_rng(0)
+    pixels = np.stack(np.divmod(np.arange(900), 30), axis=1)
+    inside = np.abs(pixels - 15).max(axis=1) < 6
+    kind = np.where(inside, 2, rng.integers(0, 2, 900))  # two kinds of noise around the tissue
+    Z = 20 * np.eye(3)[kind] + rng.normal(size=(900, 3))
+    dataset = Dataset("tissue", rng.random((900, 20)), coordinates=pixels)
+    facts, arrays = clusters_of(write_page(tmp_path, dataset, Z.astype(np.float32)))
+    known = facts["clusters"]
+    assert (known["found"], known["shown"]) == (3, 2)
+    codes = arrays["clusterCodes"][1][arrays["clusterLeaf"]]
+    assert len({*zip(codes.tolist(), inside.tolist(), strict=True)}) == 2
+    assert "2 are shown at first" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_scatter_is_one_for_random_pixels_and_small_for_two_halves():
+    rng = np.random.default_rng(0)
+    pixels = np.stack(np.divmod(np.arange(2500), 50), axis=1)
+    scattered = scatter(Dataset("image", np.zeros((2500, 1)), coordinates=pixels))
+    assert scattered(rng.integers(0, 2, 2500))[0, 1] == pytest.approx(1, abs=0.05)
+    assert scattered((pixels[:, 0] > 24).astype(int))[0, 1] < 0.05
+    board = scattered(pixels.sum(axis=1) % 2)  # no neighbour is of the same colour
+    assert board[0, 1] == pytest.approx(2)
+    assert scatter(Dataset("rows", np.zeros((9, 2)))) is None
+    cells = Dataset("cells", np.zeros((90, 2)), coordinates=rng.random((90, 2)))
+    assert scatter(cells) is None
 
 
 def test_a_cluster_that_no_row_is_in_is_left_out():

@@ -144,6 +144,8 @@ def _inputs(
     z: Path, labels: Path | None, label: str | None, id: str | None, groups: str | None, target: str
 ) -> "tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]":
     """The embedding, the labels and the groups of its rows, as far as they are named."""
+    import numpy as np
+
     from selfview.data.folders import check_local
     from selfview.data.label_files import labels_of_file, side_values
     from selfview.data.labels import as_measurements
@@ -169,7 +171,7 @@ def _inputs(
         of_group = side_values(labels, groups)
     if y is not None and target == "continuous":
         y = as_measurements(y, names)
-    return found.X, y, of_group
+    return np.asarray(found.X), y, of_group
 
 
 def _columns(path: Path) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ def plan(
     dataset = group.main_first(lambda: read(source, **options))
     command = shlex.join(["selfview", *sys.argv[1:]])
     rows = as_rows(dataset.X)
-    about = {"data": source, "options": options, "command": command}
+    about: dict[str, Any] = {"data": source, "options": options, "command": command}
     here = describe(model, rows, groups=dataset.groups, **about)
     if config is not None and group.is_main:
         _notes(f"{what}: the result may differ" for what in earlier.differences(here))

@@ -130,6 +130,11 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
                 plan = replace(plan, epochs=max(1, round(steps / plan.batches)))
         plan = replace(plan, settings=settings_of(self, plan))
         if not plan.settings.neighbours:
+            if plan.groups is not None:
+                raise InputError(
+                    "neighbours must be at least 1 with groups, whose second views are neighbours; "
+                    f"this fit takes none (neighbours={self.neighbours!r}, recipe={self.recipe!r})"
+                )
             return plan
         among = stream.window if stream else plan.projected or rows
 

@@ -5,7 +5,7 @@ Both are made by the report room, which stands after this one: it is imported wh
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,6 @@ from numpy.typing import NDArray
 from selfview.clusters import Clusters
 from selfview.errors import InputError
 from selfview.rows.base import Rows
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 class ShowMixin:
@@ -29,7 +26,7 @@ class ShowMixin:
     _fitted_network: Callable[[], Any]
     transform: Callable[[Any], Any]
 
-    def plot(self, color: Any = None, X: Any = None, ax: Any = None) -> "Axes":
+    def plot(self, color: Any = None, X: Any = None, ax: Any = None) -> Any:
         """Draw the embedding in the plane: itself if it has two columns, else a t-SNE of it.
 
         Needs matplotlib (the extra `plots`). Without openTSNE (the extra `graph`) the t-SNE is

@@ -50,7 +50,12 @@ def describe_clusters(
         Card(part.name, part.slot, len(rows), _typical(Z, rows), tuple(features))
         for part, rows, features in zip(tree.parts, members, leading, strict=True)
     ]
-    facts = {"found": tree.found, "levels": tree.levels, "cards": [asdict(c) for c in cards]}
+    facts = {
+        "found": tree.found,
+        "shown": tree.shown,
+        "levels": tree.levels,
+        "cards": [asdict(c) for c in cards],
+    }
     arrays: dict[str, NDArray[Any]] = {
         "clusterLeaf": tree.codes(len(tree.levels)).astype(np.uint16),
         "clusterCodes": tree.table().astype(np.uint16),

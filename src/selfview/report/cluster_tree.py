@@ -3,9 +3,12 @@
 Ward's criterion says which two are merged next, and which one is split next, in the feature space
 of the kernel that clusters are found by: ``n_a n_b / (n_a + n_b) * |m_a - m_b| ** 2`` for clusters
 of n_a and n_b rows whose means are m_a and m_b.
+
+Where rows are pixels, clusters that are scattered among each other are merged before all others: a
+homogeneous background that differs by noise is then one region, not confetti.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +17,7 @@ from numpy.typing import NDArray
 from selfview.clusters import Clusters, partition, similarities
 
 MOST = 20  # clusters, unless more were found
+SCATTERED = 0.5  # of the neighbours that two clusters would have by chance
 _NAMED = 3  # of the clusters that are merged
 
 Floats = NDArray[np.float64]
@@ -40,6 +44,8 @@ class ClusterTree:
         ``levels[k - 1]`` are the numbers of the k parts that are all rows.
     found : int
         The number of clusters that were found.
+    shown : int
+        The number of clusters once those that are scattered among each other are merged.
     node : ndarray (n,)
         The node of every row.
     """
@@ -47,6 +53,7 @@ class ClusterTree:
     parts: tuple[Part, ...]
     levels: tuple[tuple[int, ...], ...]
     found: int
+    shown: int
     node: Ints
 
     def rows(self, part: int) -> Ints:
@@ -55,10 +62,7 @@ class ClusterTree:
 
     def codes(self, number: int) -> Ints:
         """For so many clusters, the place of every row's part in its level: (n,)."""
-        place = np.zeros(int(self.node.max()) + 1, np.int64)
-        for code, part in enumerate(self.levels[number - 1]):
-            place[self.parts[part].nodes] = code
-        return np.asarray(place[self.node])
+        return _codes([self.parts[part] for part in self.levels[number - 1]], self.node)
 
     def table(self) -> Ints:
         """For every number of clusters the code of each of the smallest parts: (numbers, parts)."""
@@ -70,8 +74,16 @@ class ClusterTree:
         return found
 
 
-def cluster_tree(found: Clusters, Z: NDArray[np.floating], seed: int = 0) -> ClusterTree:
+def cluster_tree(
+    found: Clusters,
+    Z: NDArray[np.floating],
+    seed: int = 0,
+    scatter: Callable[[Ints], Floats] | None = None,
+) -> ClusterTree:
     """The tree of clusters of an embedding's rows (n, dim), through those that were found.
+
+    `scatter` tells for the codes of all rows how much every two clusters are scattered among each
+    other in space: 1 as by chance, 0 not at all.
 
     Examples
     --------
@@ -87,13 +99,43 @@ def cluster_tree(found: Clusters, Z: NDArray[np.floating], seed: int = 0) -> Clu
     kernel = similarities(np.asarray(found.centres[used], np.float64), found.unit)
     labels = found.labels[used]
     base = [Part(f"cluster {c}", int(c), np.flatnonzero(labels == c)) for c in np.unique(labels)]
-    fewer = list(_merged(base, kernel, sizes))
+    joined = [] if scatter is None else list(_scattered(base, node, scatter))
+    fewer = [*joined, *_merged([base, *joined][-1], kernel, sizes)]
     more = list(_split(base, kernel, sizes, seed))
     partitions = [*reversed(fewer), base, *more]
     parts = list(dict.fromkeys(part for level in partitions for part in level))
     place = {part: number for number, part in enumerate(parts)}
     levels = tuple(tuple(place[part] for part in level) for level in partitions)
-    return ClusterTree(tuple(parts), levels, len(base), node)
+    return ClusterTree(tuple(parts), levels, len(base), len(base) - len(joined), node)
+
+
+def _codes(parts: Sequence[Part], node: Ints) -> Ints:
+    """The place of every row's part among the parts: (n,)."""
+    place = np.zeros(int(node.max()) + 1, np.int64)
+    for code, part in enumerate(parts):
+        place[part.nodes] = code
+    return np.asarray(place[node])
+
+
+def _scattered(
+    parts: Sequence[Part], node: Ints, scatter: Callable[[Ints], Floats]
+) -> Iterator[list[Part]]:
+    """The parts with the two most scattered among each other merged, as long as there are such."""
+    parts = list(parts)
+    while len(parts) > 1:
+        found = np.triu(scatter(_codes(parts, node)), 1)
+        a, b = (int(i) for i in np.unravel_index(found.argmax(), found.shape))
+        if found[a, b] < SCATTERED:
+            return
+        parts = _with_merged(parts, a, b)
+        yield parts
+
+
+def _with_merged(parts: Sequence[Part], a: int, b: int) -> list[Part]:
+    """The parts, of which the b-th is merged into the a-th."""
+    nodes = np.concatenate([parts[a].nodes, parts[b].nodes])
+    merged = Part(_joined(parts[a].name, parts[b].name), parts[a].slot, nodes)
+    return [*parts[:a], merged, *parts[a + 1 : b], *parts[b + 1 :]]
 
 
 def _merged(parts: Sequence[Part], kernel: Floats, sizes: Floats) -> Iterator[list[Part]]:
@@ -103,10 +145,8 @@ def _merged(parts: Sequence[Part], kernel: Floats, sizes: Floats) -> Iterator[li
         costs = ward(kernel, sizes, parts)
         np.fill_diagonal(costs, np.inf)
         a, b = sorted(int(i) for i in np.unravel_index(costs.argmin(), costs.shape))
-        nodes = np.concatenate([parts[a].nodes, parts[b].nodes])
-        parts[a] = Part(_joined(parts[a].name, parts[b].name), parts[a].slot, nodes)
-        del parts[b]
-        yield list(parts)
+        parts = _with_merged(parts, a, b)
+        yield parts
 
 
 def _joined(one: str, other: str) -> str:

@@ -48,7 +48,7 @@ def features_of(dataset: Dataset, clusters: NDArray[Any]) -> Features | None:
     chosen = np.arange(dim) if dim <= room else _most_different(X, clusters, max(1, room))
     axis, title = axis_of(dataset)
     picked = X[:, chosen]
-    dense = picked.toarray() if issparse(picked) else picked
+    dense = picked.toarray() if hasattr(picked, "toarray") else picked
     values = dense.T.astype(np.float64) * scale_of(dataset)[chosen, None]
     low, high = values.min(axis=1), values.max(axis=1)
     span = np.where(high > low, high - low, 1)
@@ -69,7 +69,7 @@ def features_of(dataset: Dataset, clusters: NDArray[Any]) -> Features | None:
 def _most_different(X: Any, clusters: NDArray[Any], count: int) -> NDArray[np.intp]:
     """The columns that differ most between clusters."""
     mean = _mean(X)
-    if issparse(X):
+    if hasattr(X, "multiply"):  # sparse
         total = np.maximum(_mean(X.multiply(X)) - mean**2, 0)
     else:
         total = X.var(axis=0, dtype=np.float64)

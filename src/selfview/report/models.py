@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix, issparse
+from scipy.sparse import csr_matrix
 
 from selfview.data import Dataset
 from selfview.data.labels import read_labels
@@ -116,7 +116,7 @@ def dataset_of(
 def _array(X: Any, rows: "Rows") -> Any:
     if isinstance(X, np.ndarray):
         return X
-    return csr_matrix(X) if issparse(X) else rows.take(slice(0, rows.n)).numpy()
+    return csr_matrix(X) if hasattr(X, "tocsr") else rows.take(slice(0, rows.n)).numpy()
 
 
 def _labels(values: NDArray[Any] | None) -> tuple[NDArray[Any] | None, tuple[str, ...]]:

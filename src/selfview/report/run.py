@@ -17,7 +17,7 @@ from selfview.report.features import Features, features_of
 from selfview.report.page import render
 from selfview.report.plane import Plane, lay_out, principal
 from selfview.report.scores import Scores, mixing_table, score_table
-from selfview.report.tissue import Tissue, tissue_of
+from selfview.report.tissue import Tissue, scatter, tissue_of
 
 MOST_ROWS = 100_000
 NEIGHBOUR_DIMS = 32  # more are reduced, so that a page can look for neighbours itself
@@ -60,7 +60,7 @@ def report_of(
         notes.append(f"{MOST_ROWS:,} of the {n:,} rows are shown, drawn at random.")
         explain = None if explain is None else _of_rows(explain, rows)
     found = clusters if isinstance(clusters, Clusters) else find_clusters(Z, clusters, seed)
-    tree = cluster_tree(found, Z, seed)
+    tree = cluster_tree(found, Z, seed, scatter(dataset))
     cluster = _column(tree)
     columns = columns_of(dataset, cluster, prototypes)
     plane = lay_out(Z, layout, seed)
@@ -105,6 +105,7 @@ def report_of(
         number=facts.number,
         duration=facts.time_spent,
         found=tree.found,
+        shown=tree.shown,
         explained=explain is not None,
         most=len(tree.levels),
         payload=payload.pack(shown, arrays | content.arrays | cluster_arrays),
@@ -112,8 +113,8 @@ def report_of(
 
 
 def _column(tree: ClusterTree) -> Column:
-    names = tuple(tree.parts[part].name for part in tree.levels[tree.found - 1])
-    return Column("cluster", tree.codes(tree.found).astype(np.uint16), names)
+    names = tuple(tree.parts[part].name for part in tree.levels[tree.shown - 1])
+    return Column("cluster", tree.codes(tree.shown).astype(np.uint16), names)
 
 
 def _of_rows(explain: Explain, rows: NDArray[np.int64]) -> Explain:

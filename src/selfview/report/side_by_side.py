@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from selfview.report import payload
 from selfview.report.columns import Column, label_column
@@ -69,7 +68,8 @@ def comparison_page(
 
 
 def _plane(Z: Any, seed: int) -> tuple[NDArray[np.float64], str]:
-    dense = np.asarray(Z.toarray() if issparse(Z) else Z, dtype=np.float64).reshape(Z.shape[0], -1)
+    dense = np.asarray(Z.toarray() if hasattr(Z, "toarray") else Z, dtype=np.float64)
+    dense = dense.reshape(Z.shape[0], -1)
     if dense.shape[1] == 2:
         return dense, "as it is"
     if dense.shape[1] > RAW_DIMS:

@@ -1,5 +1,6 @@
 """Rows that are pixels of a larger image: their places, colours and mean spectra."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +70,40 @@ def tissue_of(
         width, height, origin, places.astype(np.uint16), _colours(Z),
         axis[order][starts].astype(np.float32), title, spectrum(slice(None)), regions,
     )  # fmt: skip
+
+
+def scatter(dataset: Dataset) -> Callable[[NDArray[np.int64]], NDArray[np.float64]] | None:
+    """What tells how much regions are scattered among each other; None if rows are no pixels.
+
+    Kinds of cells may well stand among each other, so places that are no pixels don't count.
+    It takes the region of every row, numbered from 0, and gives (regions, regions): the number of
+    neighbouring pixels of which one is in each of the two, over the number if the pixels of the two
+    were in random order.
+    """
+    if dataset.coordinates is None:
+        return None
+    places, origin = _places(np.asarray(dataset.coordinates))
+    if origin is None:
+        return None
+    width, height = places.max(axis=0) + 1
+    row_at = np.full((width, height), -1)
+    row_at[places[:, 0], places[:, 1]] = np.arange(len(places))
+    sides = [(row_at[1:], row_at[:-1]), (row_at[:, 1:], row_at[:, :-1])]
+    one, other = (np.concatenate([side[i].ravel() for side in sides]) for i in (0, 1))
+    there = (one >= 0) & (other >= 0)
+    one, other = one[there], other[there]
+
+    def scattered(codes: NDArray[np.int64]) -> NDArray[np.float64]:
+        count = int(codes.max()) + 1
+        edges = np.zeros((count, count))
+        np.add.at(edges, (codes[one], codes[other]), 1)
+        own, between = edges.diagonal(), edges + edges.T
+        ends = 2 * own[:, None] + between  # of the two regions' edges, those in the first
+        total = own[:, None] + own + between
+        chance = np.divide(ends * ends.T, 2 * total, out=np.zeros_like(total), where=total > 0)
+        return np.divide(between, chance, out=np.zeros_like(chance), where=chance > 0)
+
+    return scattered
 
 
 def _places(coordinates: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[int, int] | None]:

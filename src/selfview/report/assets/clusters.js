@@ -5,7 +5,7 @@ const clusters = { number: 0, names: {} };
 function startClusters(facts, arrays) {
   Object.assign(clusters, facts.clusters, { leaf: arrays.clusterLeaf, codes: arrays.clusterCodes,
     pictures: arrays.clusterPictures, column: namedColumn("cluster") });
-  setNumber(clusters.found);
+  setNumber(clusters.shown);
 }
 
 // The column of clusters for so many of them: its codes, its names, and the cards of these.
@@ -22,7 +22,7 @@ function setNumber(number) {
 function listenToClusters() {
   const field = byId("cluster-number");
   field.addEventListener("change", () => {
-    const number = Math.round(Number(field.value)) || clusters.found;
+    const number = Math.round(Number(field.value)) || clusters.shown;
     field.value = Math.min(clusters.levels.length, Math.max(1, number));
     showNumber(Number(field.value));
   });
