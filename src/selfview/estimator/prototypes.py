@@ -195,6 +195,29 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
             projection = plan.projected.projection
             network.encoder.fold(projection.mean, projection.scale, projection.basis)
 
+    def _decided(self, plan: FitPlan) -> dict[str, Any]:
+        recipe, settings = RECIPES[self.recipe], plan.settings
+        values = {
+            "encoder": "mlp" if plan.projected else self._encoder_for(plan.shape),
+            "width": settings.width,
+            "neighbours": settings.neighbours,
+            "contrast": settings.contrast,
+            "adversarial_share": 1 / settings.every,
+            "epsilon": settings.epsilon,
+            "xi": settings.xi,
+            "target_entropy": settings.target_entropy,
+            "warmup": settings.warmup / plan.batches,
+            "learning_rate": recipe.peak(self.learning_rate),
+            "schedule": recipe.schedule,
+            "axes": "principal" if settings.whiten else "learned",
+        }
+        auto = {
+            k: v
+            for k, v in values.items()
+            if isinstance(g := getattr(self, k), str) and g == "auto"
+        }
+        return super()._decided(plan) | auto
+
     def predict_proba(self, X: Any) -> Any:
         """Soft assignment of every row to the prototypes: (n, n_prototypes), rows sum to 1.
 
