@@ -17,6 +17,7 @@ from selfview.errors import InputError
 from selfview.estimator.base import Embedder, History
 from selfview.estimator.clustering import ClusteringMixin
 from selfview.estimator.explaining import ExplainMixin
+from selfview.estimator.forecast import encoder_name
 from selfview.estimator.plan import FitPlan, projected_rows
 from selfview.estimator.recipes import RECIPES, input_scale, settings_of
 from selfview.estimator.showing import ShowMixin
@@ -198,7 +199,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
     def _decided(self, plan: FitPlan) -> dict[str, Any]:
         recipe, settings = RECIPES[self.recipe], plan.settings
         values = {
-            "encoder": "mlp" if plan.projected else self._encoder_for(plan.shape),
+            "encoder": encoder_name(self.network_.encoder),
             "width": settings.width,
             "neighbours": settings.neighbours,
             "contrast": settings.contrast,
