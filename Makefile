@@ -29,7 +29,7 @@ $(VENV)/.made:
 # torch first and by its pin: resolved alone it is never exchanged for another build.
 $(VENV)/.demo: $(VENV)/.made pyproject.toml constraints.txt
 	$(INSTALL) torch
-	$(INSTALL) -e '.[plots]'
+	$(INSTALL) -e '.[plots,graph]'
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.made pyproject.toml constraints.txt

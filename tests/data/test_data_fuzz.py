@@ -37,6 +37,11 @@ CASES: dict[str, tuple[Callable[[Path], Path], int, int]] = {
     "picture.png": (samples.write_image, 60, 150),
     "picture.jpg": (samples.write_image, 400, 150),
     "image.imzML": (samples.write_imzml, 20_000, 200),
+    "rows.h5": (samples.write_h5, 4000, 200),
+    "cells.h5ad": (samples.write_h5ad, 40_000, 100),
+    "rows.xlsx": (samples.write_xlsx, 6000, 100),
+    "rows.pt": (samples.write_pt, 2000, 150),
+    "rows.safetensors": (samples.write_safetensors, 200, 200),
 }
 
 
@@ -103,3 +108,22 @@ def test_a_mutated_file_gives_rows_or_our_own_error(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", category=ResourceWarning)
         one()
+
+
+def test_a_mutated_zarr_store_gives_rows_or_our_own_error(tmp_path: Path) -> None:
+    path = samples.write_zarr(tmp_path / "rows.zarr")
+    files = sorted(file for file in path.rglob("*") if file.is_file())
+    kept = {file: file.read_bytes() for file in files}
+
+    @settings(max_examples=150, deadline=None, database=None, suppress_health_check=[*HealthCheck])
+    @given(st.data())
+    def one(data: st.DataObject) -> None:
+        file = data.draw(st.sampled_from(files))
+        file.write_bytes(data.draw(mutations(kept[file], 600)))
+        try:
+            rows, error = _rows_or_error(path)
+            assert rows is not None or str(tmp_path) in error
+        finally:
+            file.write_bytes(kept[file])
+
+    one()

@@ -31,8 +31,10 @@ def demo(
     """
     from selfview import SelfView
     from selfview.cli.compare import show
+    from selfview.cli.report import try_report
     from selfview.data import load_dataset
     from selfview.report.scores import score_table
+    from selfview.rows.conversion import as_rows
 
     _check_own(out)
     digits = load_dataset("digits")
@@ -45,6 +47,8 @@ def demo(
     show(scores.table)
     note = _draw(out, Z, digits, seed)
     typer.echo(f"The run is in {out}: model, metrics.json{note}")
+    page = try_report(out, model, digits, as_rows(digits.X), Z, scores=scores)
+    typer.echo(f"The {page}" if page.startswith("report") else page)
 
 
 def _check_own(out: Path) -> None:

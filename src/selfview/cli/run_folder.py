@@ -103,6 +103,7 @@ def _metrics(model: SelfView, dataset: Dataset) -> dict[str, Any]:
         "shape": list(dataset.shape),
         "epsilon": model.epsilon_,
         "epochs": model.epochs_,
+        "decided": model.decided_,
         "seconds": model.history_[-1]["seconds"],
         "health": model.health_,
     }

@@ -22,7 +22,9 @@ from selfview.errors import FileFormatError, InputError
 
 SUFFIXES = (".txt",)
 _FILE_LIMIT = 256 * 2**20
-_SNIPPET = 200  # characters
+_SNIPPET = 200  # characters of a text that are kept to show, at least
+_WHOLE = 4_000  # and at most
+_SNIPPETS = 10_000_000  # characters of all
 _SCALARS = (str, int, float, bool)
 _QUOTE = re.compile(r"(writes in|writes:|wrote:|says:|said:|^In article|^Quoted from|^\||^>)")
 _HEADER = re.compile(r"[A-Za-z][A-Za-z0-9-]*:|[ \t]")
@@ -110,8 +112,9 @@ def _check_is_text(path: Path, text: str) -> None:
 
 
 def snippets_of(texts: Sequence[str]) -> Array:
-    """The beginning of each text, on one line."""
-    return np.array([" ".join(text[: 5 * _SNIPPET].split())[:_SNIPPET] for text in texts])
+    """Each text on one line; its beginning, if all would be too much to keep."""
+    length = max(_SNIPPET, min(_WHOLE, _SNIPPETS // max(1, len(texts))))
+    return np.array([" ".join(text[: 5 * length].split())[:length] for text in texts])
 
 
 def fit_vocabulary(

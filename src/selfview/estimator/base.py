@@ -401,6 +401,7 @@ class Embedder(VerdictMixin, TransformMixin):
             examined = self._examine(network, seen, plan, history, training.stopped)
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
         self._set_fitted_state(network, rows.shape, plan, history, examined)
+        self.decided_ = self._decided(plan)
         self._conclude(rows, plan)
         self._optimisers = training.optimisers or None
         if plan.stream is None:
@@ -410,6 +411,11 @@ class Embedder(VerdictMixin, TransformMixin):
 
     def _conclude(self, rows: Rows, plan: FitPlan) -> None:
         """What a fitted model finds out about its rows: nothing, unless a method says so."""
+
+    def _decided(self, plan: FitPlan) -> dict[str, Any]:
+        """What every parameter that was "auto" became in this fit."""
+        values = {"epochs": plan.epochs, "precision": plan.precision, "device": str(plan.device)}
+        return {name: v for name, v in values.items() if getattr(self, name, None) == "auto"}
 
     def _finish(self, network: Any, rows: Rows, plan: FitPlan) -> None:
         """What is left to do to a trained network: nothing, unless a method says so."""

@@ -17,6 +17,7 @@ from selfview.errors import InputError
 from selfview.estimator.base import Embedder, History
 from selfview.estimator.clustering import ClusteringMixin
 from selfview.estimator.explaining import ExplainMixin
+from selfview.estimator.forecast import encoder_name
 from selfview.estimator.plan import FitPlan, projected_rows
 from selfview.estimator.recipes import RECIPES, input_scale, settings_of
 from selfview.estimator.showing import ShowMixin
@@ -200,6 +201,29 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         if plan.projected is not None:
             projection = plan.projected.projection
             network.encoder.fold(projection.mean, projection.scale, projection.basis)
+
+    def _decided(self, plan: FitPlan) -> dict[str, Any]:
+        recipe, settings = RECIPES[self.recipe], plan.settings
+        values = {
+            "encoder": encoder_name(self.network_.encoder),
+            "width": settings.width,
+            "neighbours": settings.neighbours,
+            "contrast": settings.contrast,
+            "adversarial_share": 1 / settings.every,
+            "epsilon": settings.epsilon,
+            "xi": settings.xi,
+            "target_entropy": settings.target_entropy,
+            "warmup": settings.warmup / plan.batches,
+            "learning_rate": recipe.peak(self.learning_rate),
+            "schedule": recipe.schedule,
+            "axes": "principal" if settings.whiten else "learned",
+        }
+        auto = {
+            k: v
+            for k, v in values.items()
+            if isinstance(g := getattr(self, k), str) and g == "auto"
+        }
+        return super()._decided(plan) | auto
 
     def predict_proba(self, X: Any) -> Any:
         """Soft assignment of every row to the prototypes: (n, n_prototypes), rows sum to 1.

@@ -21,7 +21,9 @@ SPECTROGRAMS = 900_000
 SOUNDS = 2_600_000
 PROFILES = 1_600_000
 TEXTS = 30_000  # rows
-TEXT_LENGTH = 160
+TEXT_BYTES = 6_000_000  # of all texts, before compression
+TEXT_LENGTH = 160  # of a text where so many would be too much
+WHOLE = 4_000  # characters of a text at most
 PROFILE_POINTS = 128
 _WORDS = 8
 
@@ -123,7 +125,8 @@ def _texts(dataset: Dataset) -> Content:
     rows = pictures.evenly_spaced(len(dataset), TEXTS)
     how = dataset.preparation
     if dataset.snippets is not None:
-        values, what = [_cut(str(dataset.snippets[i])) for i in rows], "text"
+        length = max(TEXT_LENGTH, min(WHOLE, TEXT_BYTES // max(1, len(rows))))
+        values, what = [_cut(str(dataset.snippets[i]), length) for i in rows], "text"
     elif isinstance(how, TextPreparation):
         matrix: Any = dataset.X
         values, what = [_top_words(matrix[i], how.vocabulary) for i in rows], "words of most weight"
@@ -132,8 +135,8 @@ def _texts(dataset: Dataset) -> Content:
     return Content(("text",), {"text": facts}, {"textRows": rows}, notes)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 1].rstrip() + "…"
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else text[: length - 1].rstrip() + "…"
 
 
 def _top_words(row: Any, vocabulary: tuple[str, ...]) -> str:

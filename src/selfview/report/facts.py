@@ -123,6 +123,19 @@ def lines_of(config: Mapping[str, Any], *names: str) -> list[Line]:
     return [Line(str(name), "none" if value is None else str(value)) for name, value in entries]
 
 
+def parameter_lines(records: Records) -> list[Line]:
+    """The parameters of a fit; of those that were "auto", what they became, where that is known."""
+    metrics = records.metrics
+    known = {k: metrics[k] for k in ("epochs", "epsilon") if k in metrics}
+    known |= mapping(metrics.get("decided"))
+    lines = []
+    for line in lines_of(records.config, "parameters"):
+        if line.value == "auto" and line.name in known:
+            line = Line(line.name, number(known[line.name]), "auto")
+        lines.append(line)
+    return lines
+
+
 def number(value: Any) -> str:
     """A number for reading: three to four significant digits, thousands separated."""
     if isinstance(value, bool) or not isinstance(value, int | float):

@@ -74,6 +74,7 @@ def records_of_model(model: Any) -> Records:
     }
     metrics = {
         "epochs": model.epochs_,
+        "decided": getattr(model, "decided_", {}),
         "seconds": model.history_[-1]["seconds"],
         "epsilon": model.epsilon_,
         "health": model.health_,

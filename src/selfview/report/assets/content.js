@@ -187,7 +187,7 @@ function contentOf(row, full) {
   if (hasContent("audio") && !full && content.places.sound.has(row))
     parts.push(make("span", { className: "hint" }, "♪ click to play"));
   const text = hasContent("text") ? textOf(row) : null;
-  if (text !== null) parts.push(make("p", { className: "snippet", dir: "auto" }, text));
+  if (text !== null) parts.push(make("p", { className: "snippet", dir: "auto" }, full ? text : short(text, 200)));
   if (hasContent("spectrum")) parts.push(full ? profileChart(row) : sparkline(row, 180, 48));
   return parts.filter(Boolean);
 }

@@ -12,6 +12,10 @@ function startCurves(facts) {
       xaxis: { title: { text: "epoch", standoff: 4 }, nticks: 6 } }),
     { displayModeBar: false, responsive: true });
   });
-  draw();
-  themeListeners.push(draw);
+  // Charts in a closed fold have no width: they are drawn when it opens.
+  const fold = byId("curves");
+  if (!fold) return;
+  const drawOpen = () => { if (fold.open) draw(); };
+  fold.addEventListener("toggle", drawOpen);
+  themeListeners.push(drawOpen);
 }

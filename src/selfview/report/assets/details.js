@@ -9,10 +9,12 @@ function startDetails() {
     if ("selected" in what || "column" in what) drawSelection();
     if ("focus" in what) {
       drawDetails();
-      const panel = byId("details").parentElement;
-      if (map.focus !== null) panel.scrollTop = byId("details").offsetTop - panel.offsetTop;
+      if (map.focus !== null) showInPanel("details");
     }
-    if ("selected" in what) markLegend();
+    if ("selected" in what) {
+      markLegend();
+      if (map.selected && !("focus" in what) && what.chosen === undefined) showInPanel("selection");
+    }
   });
   themeListeners.push(() => { drawLegend(); drawSelection(); drawDetails(); });
   byId("find").addEventListener("input", showFound);
@@ -24,6 +26,12 @@ function startDetails() {
   drawLegend();
   drawSelection();
   drawDetails();
+}
+
+// Scroll the panel, not the page, to one of its parts.
+function showInPanel(id) {
+  const panel = byId(id).parentElement;
+  panel.scrollTop = byId(id).offsetTop - panel.offsetTop;
 }
 
 function rowButton(row, ...extra) {

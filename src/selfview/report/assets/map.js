@@ -131,19 +131,19 @@ function traces() {
 
 function mapLayout() {
   const hidden = { visible: false, fixedrange: false, zeroline: false };
-  const old = map.plot.layout;
+  const old = map.plot.layout, whole = wholeRanges();
   const keep = (name) => (old && old[name] && old[name].range ? { range: [...old[name].range] } : {});
   return chartLayout({ margin: { l: 0, r: 0, t: 0, b: 0 }, autosize: true,
     dragmode: map.tool || "pan", hoverdistance: 12,
-    xaxis: { ...hidden, ...keep("xaxis") },
-    yaxis: { ...hidden, scaleanchor: "x", ...keep("yaxis") },
+    xaxis: { ...hidden, range: whole[0], ...keep("xaxis") },
+    yaxis: { ...hidden, range: whole[1], ...keep("yaxis") },
     annotations: names(), uirevision: "map", selections: [],
     newselection: { line: { color: css("--accent"), width: 1.5, dash: "solid" } } });
 }
 
 function drawMap() {
   return Plotly.react(map.plot, traces(), mapLayout(),
-    { scrollZoom: true, displayModeBar: false, responsive: true, doubleClick: "reset" });
+    { scrollZoom: true, displayModeBar: false, responsive: true, doubleClick: false });
 }
 
 function zoom(factor, dx = 0, dy = 0) {
@@ -156,7 +156,25 @@ function zoom(factor, dx = 0, dy = 0) {
     { "xaxis.range": moved(xaxis, dx), "yaxis.range": moved(yaxis, dy) });
 }
 
-const showAll = () => Plotly.relayout(map.plot, { "xaxis.autorange": true, "yaxis.autorange": true });
+const showAll = () => {
+  const [x, y] = wholeRanges();
+  return Plotly.relayout(map.plot, { "xaxis.range": x, "yaxis.range": y });
+};
+
+// The ranges in which all points fill the frame. One axis may be stretched, but by no more than
+// half: the axes have no unit, and yet clusters should keep their shape.
+const STRETCH = 1.5, EDGE = 24; // pixels
+function wholeRanges() {
+  const { width, height } = byId("frame").getBoundingClientRect();
+  const ends = [rangeOf(map.x), rangeOf(map.y)];
+  const scale = ends.map(([low, high], i) =>
+    Math.max(20, [width, height][i] - 2 * EDGE) / (high - low));
+  const least = Math.min(...scale);
+  return ends.map(([low, high], i) => {
+    const half = [width, height][i] / Math.min(scale[i], STRETCH * least) / 2;
+    return [(low + high) / 2 - half, (low + high) / 2 + half];
+  });
+}
 
 function setTool(tool) {
   map.tool = tool;
@@ -201,6 +219,7 @@ function listenToMap() {
     if (point) showTip(map.shown[point.pointNumber], event);
   });
   map.plot.on("plotly_unhover", hideTip);
+  map.plot.on("plotly_doubleclick", showAll);
   byId("frame").addEventListener("mouseleave", hideTip);
   byId("frame").addEventListener("keydown", mapKey);
   themeListeners.push(drawMap);

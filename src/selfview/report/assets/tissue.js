@@ -42,7 +42,10 @@ function startTissue(facts, arrays) {
     if ("column" in what && what.column.parts && tissue.column.parts) {
       tissue.region = null; // the number of clusters may be another
       drawTissue();
-    } else if ("selected" in what || "focus" in what) drawImages();
+    } else if ("selected" in what || "focus" in what) {
+      drawImages();
+      if ("selected" in what) drawSpectrum();
+    }
   });
   themeListeners.push(drawTissue);
   drawTissue();
@@ -162,10 +165,26 @@ function regionSpectrum() {
   return spectra.subarray(place * points, (place + 1) * points);
 }
 
+// The mean of the selected rows, at the features that the page keeps of every row.
+function selectedSpectrum() {
+  const x = Float32Array.from(tissue.ions, ({ position }) => position);
+  const mean = (of) => Float32Array.from(tissue.ions, ({ at }) =>
+    of.reduce((sum, row) => sum + at(row), 0) / of.length);
+  tissue.allMean = tissue.allMean || mean(Array.from({ length: rows.n }, (_, row) => row));
+  const order = Array.from(x.keys()).sort((a, b) => x[a] - x[b]);
+  const sorted = (values) => Float32Array.from(order, (i) => values[i]);
+  return { x: sorted(x), own: sorted(mean(map.selected)), all: sorted(tissue.allMean) };
+}
+
 function drawSpectrum() {
-  const { tissueAxis: x, tissueMean: mean } = tissue.arrays;
-  const chosen = tissue.region !== null;
-  const name = chosen ? tissue.column.names[tissue.region] : "all pixels";
+  const selected = map.selected && tissue.ions.length ? selectedSpectrum() : null;
+  const x = selected ? selected.x : tissue.arrays.tissueAxis;
+  const mean = selected ? selected.all : tissue.arrays.tissueMean;
+  const chosen = selected !== null || tissue.region !== null;
+  const count = selected ? map.selected.length.toLocaleString("en") : "";
+  const name = selected ? `the ${count} selected rows`
+    : chosen ? tissue.column.names[tissue.region] : "all pixels";
+  const spectrum = selected ? selected.own : chosen ? regionSpectrum() : mean;
   byId("spectrum-title").textContent = `Mean spectrum of ${name}`;
   // Few points are peaks, each a stem of its own; many are a line.
   const stems = x.length <= 300;
@@ -175,9 +194,9 @@ function drawSpectrum() {
     return { ...shared, type: "bar", x, y, marker: { color: colour },
       width: Array(x.length).fill(spanOf(x) / (behind ? 160 : 360)) };
   };
-  const colour = chosen ? colourOfSlot(slots(tissue.column)[tissue.region]) : css("--accent");
+  const colour = chosen && !selected ? colourOfSlot(slots(tissue.column)[tissue.region]) : css("--accent");
   const data = [line(mean, "all pixels", chosen ? css("--faint") : colour, chosen)];
-  if (chosen) data.push(line(regionSpectrum(), plain(name), colour, false));
+  if (chosen) data.push(line(spectrum, plain(name), colour, false));
   const ion = tissue.ions[tissue.ion];
   const shapes = ion ? [{ type: "line", x0: ion.position, x1: ion.position, yref: "paper", y0: 0,
     y1: 1, line: { color: css("--soft"), width: 1, dash: "dot" } }] : [];
@@ -189,7 +208,7 @@ function drawSpectrum() {
     yaxis: { title: { text: "mean intensity", standoff: 6 }, rangemode: "tozero" } }),
   { displayModeBar: false, responsive: true });
   if (first) box.on("plotly_click", ({ points }) => showIon(nearestIon(points[0].x)));
-  fillPeaks(chosen ? regionSpectrum() : mean, x, mean);
+  fillPeaks(spectrum, x, mean);
 }
 
 const nearestIon = (position) => tissue.ions.reduce((best, ion, i) =>
