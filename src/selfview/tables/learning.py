@@ -105,6 +105,16 @@ def learn(values: Columns, choice: Choice) -> Table:
     return table
 
 
+def are_plain(values: Columns) -> bool:
+    """Whether all columns are numbers without gaps, and none an id by its name."""
+    return all(
+        column.dtype.kind in "biuf"
+        and not (column.dtype.kind == "f" and np.isnan(column).any())
+        and not (_ID_NAME.search(name) and _all_differ(column))
+        for name, column in values.items()
+    )
+
+
 def _plain_number(name: str, values: Values, choice: Choice) -> Column | None:
     """The column if it may be taken as it is: numbers without a gap, or an id by its name."""
     if name in (choice.categorical or ()) or values.dtype.kind not in "biufO":

@@ -16,7 +16,7 @@ from selfview.tables.columns import Table
 from selfview.tables.decisions import Decisions, decisions_of
 from selfview.tables.encoding import Notes, TableEncoder
 from selfview.tables.frames import Columns, columns_of, is_frame
-from selfview.tables.learning import Choice, learn
+from selfview.tables.learning import Choice, are_plain, learn
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -143,7 +143,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if values and not _length(values):
                 raise InputError("Found a table with 0 sample(s) while a minimum of 1 is required.")
             return values
-        validate_data(self, X, reset=False, skip_check_array=True)  # as many, in the same order
+        if len(values) != self.n_features_in_:
+            raise InputError(
+                f"X has {len(values)} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        validate_data(self, X, reset=False, skip_check_array=True)  # warns if only one has names
         names = (column.name for column in self.table_.columns)
         return dict(zip(names, values.values(), strict=True))
 
@@ -181,6 +186,13 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.categorical = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
+
+
+def preparation_for(X: Any) -> TablePreparation | None:
+    """A preparation fitted to `X`; None unless it is a data frame with more than plain numbers."""
+    if not is_frame(X) or are_plain(columns_of(X)):
+        return None
+    return TablePreparation().fit(X)
 
 
 def _length(values: Columns) -> int:
