@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 from selfview.tables.parsing import DATE_FORMS
 
+ID = "an id: every row has another "
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
 
 
@@ -130,6 +131,10 @@ class LeftOut(Column):
     kind = "left out"
 
     @property
+    def is_id(self) -> bool:
+        return self.why.startswith(ID)
+
+    @property
     def features(self) -> tuple[str, ...]:
         return ()
 
@@ -160,7 +165,8 @@ class Table:
     def to_json(self) -> dict[str, Any]:
         """What `from_json` makes the table of again."""
         columns = [{"kind": column.kind, **asdict(column)} for column in self.columns]
-        return {"as_is": self.as_is, "columns": columns}
+        lists = [{k: list(v) if isinstance(v, tuple) else v for k, v in c.items()} for c in columns]
+        return {"as_is": self.as_is, "columns": lists}
 
     @classmethod
     def from_json(cls, content: Any) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -60,6 +60,15 @@ class Notes:
         """Rows with a gap; of a column that had some at the fit, nothing is new."""
         if not column.gaps and column.name not in self.missing:
             self.new_gaps[column.name] += rows
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """What was counted, as JSON can hold it."""
+        return {"new_values": dict(self.new_values), "new_gaps": dict(self.new_gaps)}
+
+    def set_counts(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Take over what was counted before."""
+        self.new_values = Counter(counts["new_values"])
+        self.new_gaps = Counter(counts["new_gaps"])
 
     def lines(self) -> list[str]:
         """Each as a sentence."""

@@ -11,7 +11,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -55,6 +55,13 @@ def columns_of(X: Any) -> dict[str, Values]:
             "imaginary parts"
         )
     return found
+
+
+def objects_of(values: Sequence[Any] | Values) -> Values:
+    """Any values as numbers if all are, else as texts."""
+    if all(isinstance(v, int | float | np.number | None) for v in values):
+        return np.array([np.nan if v is None else v for v in values])
+    return texts_of(values)
 
 
 def texts_of(values: Iterable[Any]) -> Values:
@@ -102,16 +109,7 @@ def _of_array(X: Any) -> dict[str, Values]:
             f"Found array with 0 {what}(s) (shape={array.shape}) while a minimum of 1 is required."
         )
     typed = array.dtype.kind in "biufM"
-    return {
-        f"x{i}": column if typed else _numbers_or_texts(column) for i, column in enumerate(array.T)
-    }
-
-
-def _numbers_or_texts(column: Values) -> Values:
-    """A column of objects: numbers if all are, else texts."""
-    if all(isinstance(v, int | float | np.number | None) for v in column):
-        return np.array([np.nan if v is None else v for v in column])
-    return texts_of(column)
+    return {f"x{i}": column if typed else objects_of(column) for i, column in enumerate(array.T)}
 
 
 def _of_pandas(column: Any) -> Values:

@@ -15,6 +15,7 @@ from sklearn.preprocessing import RobustScaler
 from selfview.errors import InputError
 from selfview.tables.columns import (
     CYCLES,
+    ID,
     Boolean,
     Category,
     Column,
@@ -39,6 +40,7 @@ FEWEST = 10  # rows of a value that is worth a feature, if there are more than M
 COVERED = 0.5  # share of the rows that frequent values make up, or one-hot tells too little
 DIFFERENT = 0.95  # share of different texts from which on they are names of rows
 TEXT_WORDS = 4.0  # words in a value, on average, from which on it is a text
+WORDS = 0.05  # share of words among few different values, above which all are categories
 COUNTED = 20  # rows from which on numbers that go up by one are a count of them
 LOOKED_AT = 1000  # values that tell how dates are written
 _ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|index|key|number|nr)$|(?<=[a-z])I[dD]$", re.ASCII)
@@ -52,6 +54,12 @@ class Choice:
     drop: Sequence[str] | None = None
     categorical: Sequence[str] | None = None
     numeric: Sequence[str] | None = None
+
+    @property
+    def named(self) -> list[str]:
+        """All columns that are named."""
+        lists = (self.columns, self.drop, self.categorical, self.numeric)
+        return [name for names in lists for name in names or ()]
 
     def check(self, known: Sequence[str]) -> None:
         """Raise InputError for a column that isn't there, or is said to be two things."""
@@ -73,36 +81,45 @@ class Choice:
             if both:
                 raise InputError(f"{sorted(both)[0]!r} can't be in both {one} and {other}")
 
-    def left_out(self, name: str) -> str | None:
-        """Why a column is left out by choice, or None."""
+    def left_out(self, name: str) -> LeftOut | None:
+        """The column, if it is left out by choice."""
         if name in (self.drop or ()):
-            return "dropped"
-        return None if self.columns is None or name in self.columns else "not among the columns"
+            return LeftOut(name=name, why="dropped")
+        if self.columns is None or name in self.columns:
+            return None
+        return LeftOut(name=name, why="not among the columns")
 
 
-def learn(values: Columns, choice: Choice) -> Table:
+def learn(values: Columns, choice: Choice, rows: NDArray[np.intp] | None = None) -> Table:
     """What the columns are, and the medians, values and frequencies that encode them.
 
-    If all columns but ids are numbers without gaps, they are taken as they are.
+    If all columns but ids are numbers without gaps, they are taken as they are. `rows` are the
+    numbers of the rows, if they are some of more.
     """
     names = list(values)
     choice.check(names)
-    out = {name: why for name in names if (why := choice.left_out(name))}
-    dropped = {name: LeftOut(name=name, why=why) for name, why in out.items()}
-    columns: list[Column] = []
-    for name in names:  # up to the first that is no plain number
-        found = dropped.get(name) or _plain_number(name, values[name], choice)
-        if found is None:
-            break
-        columns.append(found)
-    as_is = len(columns) == len(names)
-    if not as_is:
-        columns = [dropped.get(n) or learn_column(n, values[n], choice) for n in names]
+    columns = plain_columns(values, choice)
+    as_is = columns is not None
+    if columns is None:
+        columns = [
+            choice.left_out(name) or _column(name, values[name], choice, rows) for name in names
+        ]
     table = Table(tuple(columns), as_is)
     if not table.used:
         told = "; ".join(f"{c.name!r}: {c.describe()}" for c in table.columns[:8])
         raise InputError(f"no column is left to learn from ({told})")
     return table
+
+
+def plain_columns(values: Columns, choice: Choice) -> list[Column] | None:
+    """The columns, if all may be taken as they are."""
+    found: list[Column] = []
+    for name in values:
+        column = choice.left_out(name) or _plain_number(name, values[name], choice)
+        if column is None:
+            return None
+        found.append(column)
+    return found
 
 
 def are_plain(values: Columns) -> bool:
@@ -123,11 +140,11 @@ def _plain_number(name: str, values: Values, choice: Choice) -> Column | None:
     if not np.isfinite(numbers).all():
         return None
     if name not in (choice.numeric or ()) and _ID_NAME.search(name) and _all_differ(numbers):
-        return LeftOut(name=name, why="an id: every row has another number")
+        return LeftOut(name=name, why=f"{ID}number")
     return Number(name=name, centre=float(np.median(numbers)), scale=1.0)
 
 
-def learn_column(name: str, values: Values, choice: Choice) -> Column:
+def _column(name: str, values: Values, choice: Choice, rows: NDArray[np.intp] | None) -> Column:
     """What one column of a mixed table is."""
     if name in (choice.numeric or ()):
         numbers = as_numbers(values)
@@ -139,20 +156,23 @@ def learn_column(name: str, values: Values, choice: Choice) -> Column:
         return LeftOut(name=name, why="lists or structures; vectors are read with --vector")
     if kind == "M":
         return _date(name, values, "iso")
-    return _texts(name, as_texts(values)) if kind == "O" else _numbers(name, as_numbers(values))
+    if kind == "O":
+        return _texts(name, as_texts(values), rows)
+    return _numbers(name, as_numbers(values), rows)
 
 
-def _numbers(name: str, numbers: NDArray[np.float64]) -> Column:
+def _numbers(name: str, numbers: NDArray[np.float64], rows: NDArray[np.intp] | None) -> Column:
     finite = numbers[np.isfinite(numbers)]
     gaps = bool(np.isnan(numbers).any())
     if not finite.size:
         return LeftOut(name=name, why="empty")
     if not gaps and (finite == finite[0]).all():
         return LeftOut(name=name, why=f"constant: {finite[0]:.6g}")
-    if not gaps and _all_differ(finite):
-        counted = len(finite) >= COUNTED and bool((np.diff(finite) == 1).all())
+    if len(finite) == len(numbers) and _all_differ(finite):
+        step = 1 if rows is None else np.diff(rows)
+        counted = len(finite) >= COUNTED and bool((np.diff(finite) == step).all())
         if counted or _ID_NAME.search(name):
-            return LeftOut(name=name, why="an id: every row has another number")
+            return LeftOut(name=name, why=f"{ID}number")
     if np.isin(finite, (0, 1)).all():
         return Boolean(name=name, gaps=gaps)
     return _number(name, numbers)
@@ -180,7 +200,7 @@ def robust_scale(numbers: NDArray[np.float64]) -> tuple[float, float]:
     return float(scaler.center_[0]), scale if 0 < scale < math.inf else 1.0
 
 
-def _texts(name: str, texts: Values) -> Column:
+def _texts(name: str, texts: Values, rows: NDArray[np.intp] | None) -> Column:
     counts = Counter(text for text in texts.tolist() if text is not None)
     gaps = any(text is None for text in texts)
     distinct, count = list(counts), sum(counts.values())
@@ -191,15 +211,16 @@ def _texts(name: str, texts: Values) -> Column:
     if are_truth_words(distinct):
         return Boolean(name=name, gaps=gaps)
     numbers = as_numbers(texts)
-    if np.isfinite(numbers).sum() > count / 2:
-        return _numbers(name, numbers)
+    words = count - int(np.isfinite(numbers).sum())
+    if words <= count / 2 and (words <= max(2, WORDS * count) or len(distinct) > MOST_VALUES):
+        return _numbers(name, numbers, rows)
     form = date_form(distinct[:LOOKED_AT])
     if form is not None:
         return _date(name, texts, form)
-    words = sum(len(text.split()) for text in distinct) / len(distinct)
+    length = sum(len(text.split()) for text in distinct) / len(distinct)
     if len(distinct) >= DIFFERENT * count:
-        long = words >= TEXT_WORDS
-        why = "texts: learned from with --text" if long else "an id: every row has another value"
+        long = length >= TEXT_WORDS
+        why = "texts: learned from with --text" if long else f"{ID}value"
         return LeftOut(name=name, why=why)
     return _category(name, texts)
 

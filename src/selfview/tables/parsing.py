@@ -75,7 +75,7 @@ def _number(text: str | None) -> float:
     try:
         number = float(text)
     except ValueError:
-        return _TRUTH.get(text.casefold(), math.inf) if text[:1] in "tTfF" else math.inf
+        return {"true": 1.0, "false": 0.0}.get(text.casefold(), math.inf)
     # Python reads 1_000 as a number; a NaN is written as a gap is.
     return math.inf if "_" in text or number != number else number
 
