@@ -17,12 +17,14 @@ if TYPE_CHECKING:
     from selfview.evaluation import evaluate
     from selfview.method import SelfView
     from selfview.saving.export import export
+    from selfview.tables.preparation import TablePreparation
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "Dataset": "selfview.data",
     "SelfView": "selfview.method",
+    "TablePreparation": "selfview.tables.preparation",
     "evaluate": "selfview.evaluation",
     "export": "selfview.saving.export",
     "load_dataset": "selfview.data",
@@ -35,6 +37,7 @@ __all__ = [
     "SelfView",
     "SelfViewError",
     "SelfViewWarning",
+    "TablePreparation",
     "__version__",
     "evaluate",
     "export",

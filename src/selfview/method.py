@@ -125,6 +125,7 @@ class SelfView(PrototypeEmbedder):
     encoder_ : nn.Module
     embedding_dim_, n_features_in_, epochs_, n_clusters_ : int
     feature_names_in_ : ndarray of str, if the rows were a data frame
+    preparation_ : TablePreparation of a data frame of mixed columns, or None
     epsilon_ : float
     scale_ : float or ndarray (n_features_in_,), what rows are divided by
     history_ : list of dict, the metrics of every epoch

@@ -18,7 +18,7 @@ from selfview.data.audio import AudioPreparation
 from selfview.data.cache import cache_folder
 from selfview.data.prepared import cached_dataset
 from selfview.data.spectra import ImzMLPreparation, PeakPreparation
-from selfview.data.tables import TablePreparation
+from selfview.data.tables import TableFilePreparation
 from selfview.errors import FileFormatError
 from selfview.saving.tensor_file import read_state, write_state
 
@@ -107,7 +107,7 @@ def preparations():
     maxima = np.ones(8, np.float32)
     bins = ImzMLPreparation((50.0, 1000.0), 8, maxima)
     peaks = PeakPreparation(np.linspace(100, 900, 8), maxima)
-    table = TablePreparation(("a", "b"), True, "kind", "name")
+    table = TableFilePreparation(("a", "b"), True, "kind", "name")
     return {
         "text": (load_preparation(FIXTURE / "preparation"), samples.write_jsonl, "a.jsonl"),
         "table": (table, samples.write_csv, "a.csv"),

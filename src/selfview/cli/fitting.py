@@ -32,6 +32,7 @@ from selfview.cli.configuration import FILE, Config, describe, read_config
 from selfview.cli.report import try_report
 from selfview.cli.run_folder import EVENTS, check_replaceable, finished, save_run
 from selfview.data import Dataset, read
+from selfview.data.tables import TableFilePreparation
 from selfview.distributed import ALONE, Group
 from selfview.errors import InputError, SelfViewError, SelfViewWarning
 from selfview.estimator.forecast import Forecast
@@ -124,8 +125,18 @@ def _notes(lines: Any) -> None:
         typer.echo(f"selfview: note: {line}", err=True)
 
 
+def _show_decisions(plan: Plan) -> None:
+    """Print what each column of a mixed table is taken for."""
+    how = plan.dataset.preparation
+    decisions = how.decisions if isinstance(how, TableFilePreparation) else None
+    if decisions is not None:
+        typer.echo(f"{decisions}\n")
+
+
 def run(plan: Plan, *, tensorboard: bool, report: bool) -> None:
     """Fit, judge and write the run folder; of several processes, only the first one writes."""
+    if plan.group.is_main:
+        _show_decisions(plan)
     events = Events(plan.events) if tensorboard else None
     plan.model.set_params(on_epoch=events)  # in all processes: the first one calls it
     with ExitStack() as stack:
@@ -254,6 +265,7 @@ def show(plan: Plan) -> None:
     """Say what the fit would do."""
     plan.model.set_params(checkpoint=None)  # nothing is written
     found = plan.model.forecast(plan.rows)
+    _show_decisions(plan)
     for name, words in _lines(plan, found).items():
         typer.echo(f"{name:<9} {words}")
 

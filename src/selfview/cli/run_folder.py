@@ -28,6 +28,7 @@ from selfview.data import Dataset, Preparation, load_preparation, read
 from selfview.data.folders import check_local
 from selfview.data.preparation import ROW_OPTIONS
 from selfview.data.source import GivenRows
+from selfview.data.tables import TableFilePreparation
 from selfview.errors import InputError
 from selfview.method import SelfView
 from selfview.saving.files import read_object, unwritable, write_bytes, write_object
@@ -199,6 +200,10 @@ def load_run(folder: Path) -> tuple[SelfView, Preparation]:
     model = SelfView.load(where)
     if (where / "preparation.json").is_file():
         return model, load_preparation(where)
+    if model.preparation_ is not None:
+        table = model.preparation_.table_
+        names = tuple(column.name for column in table.columns)
+        return model, TableFilePreparation(names, header=True, table=table.to_json())
     names = tuple(map(str, getattr(model, "feature_names_in_", ())))
     if names:  # checked as rows are read; rows without names would be warned of
         del model.feature_names_in_

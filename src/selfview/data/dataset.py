@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.labels import looks_continuous, missing
+from selfview.tables.learning import Choice
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -162,13 +163,23 @@ class Options:
     labels_from_name: str | None = None
     groups_from_name: str | None = None
     header: bool | None = None
-    text: str = "text"
+    columns: tuple[str, ...] | None = None
+    drop: tuple[str, ...] | None = None
+    categorical: tuple[str, ...] | None = None
+    numeric: tuple[str, ...] | None = None
+    text: str | None = None
+    vector: str | None = None
     vocabulary: int = 2000
     min_words: int = 1
     image_size: tuple[int, int] | None = None
     mz_range: tuple[float, float] = (50.0, 1000.0)
     bins: int = 1024
     skip_bad: bool = False
+
+    @property
+    def choice(self) -> Choice:
+        """What is said about the columns of a table."""
+        return Choice(self.columns, self.drop, self.categorical, self.numeric)
 
     def given(self) -> list[str]:
         """The options that differ from their defaults, `skip_bad` aside."""

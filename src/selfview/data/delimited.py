@@ -8,11 +8,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from selfview.data.guard import reading, regular_file
-from selfview.data.table_files import ROWS, TableRows
+from selfview.data.table_files import ROWS, TableBlock, TableRows
 from selfview.errors import FileFormatError
 
 _FIRST = 200  # rows that decide whether a comma is a decimal point
@@ -81,6 +83,28 @@ class DelimitedFile:
                 next(rows)
             for first in rows:
                 yield self._chunk([first, *islice(rows, ROWS - 1)], where, sides)
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
+        where = {c: self.columns.index(c) for c in columns}
+        with reading(self.path, "a table"):
+            rows = self._rows()
+            if self.header:
+                next(rows)
+            for first in rows:
+                part = [first, *islice(rows, ROWS - 1)]
+                whole = [(line, row) for line, row in part if len(row) == len(self.columns)]
+                bad = [
+                    f"line {line}: {len(row)} fields instead of {len(self.columns)}"
+                    for line, row in part
+                    if len(row) != len(self.columns)
+                ]
+                values = {c: self._texts([row[i] for _, row in whole]) for c, i in where.items()}
+                yield TableBlock(values, [f"line {line}" for line, _ in whole], bad)
+
+    def _texts(self, fields: list[str]) -> NDArray[Any]:
+        texts = np.empty(len(fields), object)
+        texts[:] = [self._pointed(field) for field in fields] if self._comma else fields
+        return texts
 
     def _chunk(
         self, rows: list[tuple[int, list[str]]], where: list[int], sides: dict[str, int]

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from selfview.data.guard import MAX_DEFLATE, TOTAL_LIMIT, need, reading, regular_file
-from selfview.data.table_files import ROWS, TableRows, as_text
+from selfview.data.table_files import ROWS, TableBlock, TableRows, as_text
 from selfview.errors import FileFormatError, InputError
+from selfview.tables.frames import objects_of
 
 _LARGEST = float(np.finfo(np.float32).max)
 
@@ -52,6 +53,17 @@ class ExcelFile:
     def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
         places = [self.columns.index(c) for c in columns]
         beside = {c: self.columns.index(c) for c in aside}
+        for part in self._parts():
+            yield self._chunk(part, places, beside)
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
+        where = {c: self.columns.index(c) for c in columns}
+        for part in self._parts():
+            values = {c: objects_of([row[i] for _, row in part]) for c, i in where.items()}
+            yield TableBlock(values, [f"row {number}" for number, _ in part], [])
+
+    def _parts(self) -> Iterator[list[tuple[int, tuple[Any, ...]]]]:
+        """Some numbered rows at a time, each as wide as the first."""
         rows = self._rows()
         if self.header:
             next(rows, None)
@@ -64,9 +76,10 @@ class ExcelFile:
                 )
             part.append((number, row + (None,) * (len(self.columns) - len(row))))
             if len(part) == ROWS:
-                yield self._chunk(part, places, beside)
+                yield part
                 part = []
-        yield self._chunk(part, places, beside)
+        if part:
+            yield part
 
     def _chunk(
         self, part: list[tuple[int, tuple[Any, ...]]], places: list[int], beside: dict[str, int]

@@ -102,7 +102,7 @@ def need(module: str, extra: str = "data") -> ModuleType:
 
 
 def report_bad_rows(
-    path: str | os.PathLike[str], bad: Sequence[str], total: int, skip_bad: bool
+    path: str | os.PathLike[str], bad: Sequence[str], total: int, skip_bad: bool, remedy: str = ""
 ) -> tuple[str, ...]:
     """The message about rows that were left out, or an error that names them."""
     if not bad:
@@ -113,7 +113,7 @@ def report_bad_rows(
     if not skip_bad:
         raise FileFormatError(
             f"{path}: {len(bad):,} of {total:,} rows can't be read: {shown}. "
-            "Mend them, or leave them out with --skip-bad (skip_bad=True)"
+            f"Mend them, or leave them out with --skip-bad (skip_bad=True){remedy}"
         )
     if len(bad) >= total:
         raise FileFormatError(f"{path}: none of its {total:,} rows can be read: {shown}")

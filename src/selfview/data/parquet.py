@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from selfview.data.guard import need, reading, regular_file
-from selfview.data.table_files import ROWS, TableRows, as_text
+from selfview.data.table_files import ROWS, TableBlock, TableRows, as_text
 from selfview.errors import FileFormatError, InputError
+from selfview.tables.frames import columns_of
 
 _BUFFER = 2**16  # bytes a column
 
@@ -45,6 +46,15 @@ class ParquetFile:
             wanted = list(dict.fromkeys((*columns, *aside)))
             for batch in self._file.iter_batches(ROWS, columns=wanted):
                 yield self._chunk(batch, columns, aside, start)
+                start += batch.num_rows
+        need("pyarrow").default_memory_pool().release_unused()
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
+        start = 0
+        with reading(self.path, "Parquet"):
+            for batch in self._file.iter_batches(ROWS, columns=list(columns)):
+                places = [f"row {start + i}" for i in range(batch.num_rows)]
+                yield TableBlock(columns_of(batch), places, [])
                 start += batch.num_rows
         need("pyarrow").default_memory_pool().release_unused()
 

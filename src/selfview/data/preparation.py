@@ -146,6 +146,7 @@ _FITS: dict[str, Callable[[Any], bool]] = {
     "tuple[float, float]": lambda v: (
         type(v) is tuple and len(v) == 2 and all(map(_FITS["float"], v))
     ),
+    "dict[str, Any] | None": lambda v: v is None or type(v) is dict,
     "NDArray[np.float32]": lambda v: _is_vector(v, "f4"),
     "NDArray[np.float64]": lambda v: _is_vector(v, "f8"),
 }

@@ -19,7 +19,7 @@ from selfview.data.guard import logger, reading, regular_file
 from selfview.data.images import ImagePreparation
 from selfview.data.preparation import ARRAYS, FORMAT, JSON, ArrayPreparation, Preparation
 from selfview.data.spectra import ImzMLPreparation, PeakPreparation
-from selfview.data.tables import TablePreparation
+from selfview.data.tables import TableFilePreparation
 from selfview.data.texts import TextPreparation
 from selfview.errors import InputError
 
@@ -28,7 +28,7 @@ KINDS: dict[str, type[Preparation]] = {
     for how in (
         *(AnnDataPreparation, ArrayPreparation, AudioPreparation),
         *(ImagePreparation, ImzMLPreparation),
-        *(PeakPreparation, TablePreparation, TextPreparation),
+        *(PeakPreparation, TableFilePreparation, TextPreparation),
     )
 }
 _ARRAYS = ("y", "train", "test", "coordinates", "ids", "snippets")

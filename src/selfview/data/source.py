@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import ClassVar
@@ -18,7 +18,7 @@ from selfview.data.named import DATASETS, load_dataset
 from selfview.data.preparation import ArrayPreparation, Preparation
 from selfview.data.spectra import fit_imzml
 from selfview.data.stores import is_anndata
-from selfview.data.tables import TABLES, TablePreparation, fit_table
+from selfview.data.tables import TABLES, TableFilePreparation, fit_table
 from selfview.errors import InputError
 
 
@@ -27,6 +27,7 @@ def _fit_zarr(path: Path, options: Options) -> Dataset:
     return (fit_anndata if asked or is_anndata(path) else images.fit_array)(path, options)
 
 
+_TABLE = ("categorical", "columns", "drop", "groups", "id", "label", "numeric")
 _FROM_NAME = ("groups_from_name", "labels_from_name")
 # How the files of each suffix are read, and the options that mean something for them.
 READERS: dict[str, tuple[Callable[[Path, Options], Dataset], tuple[str, ...]]] = {
@@ -39,10 +40,8 @@ READERS: dict[str, tuple[Callable[[Path, Options], Dataset], tuple[str, ...]]] =
     ),
     ".zarr": (_fit_zarr, ("array", "groups", "id", "label", "layer", "use_rep")),
     ".h5ad": (fit_anndata, ("groups", "id", "label", "layer", "use_rep")),
-    ".csv": (fit_table, ("groups", "header", "id", "label")),
-    ".tsv": (fit_table, ("groups", "header", "id", "label")),
-    ".parquet": (fit_table, ("groups", "id", "label")),
-    ".xlsx": (fit_table, ("groups", "header", "id", "label")),
+    **dict.fromkeys((".csv", ".tsv", ".xlsx"), (fit_table, (*_TABLE, "header"))),
+    ".parquet": (fit_table, _TABLE),
     ".jsonl": (texts.fit_text, ("groups", "id", "label", "min_words", "text", "vocabulary")),
     ".txt": (texts.fit_text, (*_FROM_NAME, "min_words", "vocabulary")),
     **dict.fromkeys(audio.SUFFIXES, (audio.fit_audio, _FROM_NAME)),
@@ -68,7 +67,11 @@ def read(
     labels_from_name: str | None = None,
     groups_from_name: str | None = None,
     header: bool | None = None,
-    text: str = "text",
+    columns: str | Sequence[str] | None = None,
+    drop: str | Sequence[str] | None = None,
+    categorical: str | Sequence[str] | None = None,
+    numeric: str | Sequence[str] | None = None,
+    text: str | None = None,
     vocabulary: int = 2000,
     min_words: int = 1,
     image_size: int | tuple[int, int] | None = None,
@@ -110,8 +113,11 @@ def read(
         Likewise, for the group of each file: ``"_([a-z]+)_"`` for ``7_ann_3.wav``.
     header : bool or None, default None
         Whether a .csv or .tsv starts with column names; None: the first lines decide.
-    text : str, default "text"
-        Field of a .jsonl file that holds the text.
+    columns, drop, categorical, numeric : list of str, str or None, default None
+        Tables: columns to use, to leave out, to take for categories, to take for numbers; see
+        `TablePreparation`. A str names one column, or several with commas between them.
+    text : str or None, default None
+        Field of a .jsonl file that holds the text; None: ``text``.
     vocabulary : int, default 2000
         Texts: how many of the most frequent words to keep.
     min_words : int, default 1
@@ -140,13 +146,13 @@ def read(
     (5, 3)
     """
     size = (image_size, image_size) if isinstance(image_size, int) else image_size
-    columns = {"label": label, "id": id, "groups": groups}
     options = Options(
         array=array, layer=layer, use_rep=use_rep, labels_from_name=labels_from_name,
         groups_from_name=groups_from_name,
         header=header, text=text, vocabulary=vocabulary, min_words=min_words, image_size=size,
         mz_range=mz_range, bins=bins, skip_bad=skip_bad,
-        **{k: None if v is None else str(v) for k, v in columns.items()},
+        label=_name(label), id=_name(id), groups=_name(groups), columns=_names(columns),
+        drop=_names(drop), categorical=_names(categorical), numeric=_names(numeric),
     )  # fmt: skip
     _check_groups(options)
     given = options.given()
@@ -172,6 +178,17 @@ def read(
         possible = f"; possible are {', '.join(meant)}" if meant else ""
         raise InputError(f"{path}: {', '.join(wrong)} means nothing for {kind} files{possible}")
     return reader(path, options)
+
+
+def _name(given: str | int | None) -> str | None:
+    return None if given is None else str(given)
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...] | None:
+    """Columns that are named in a list, or in a text with commas between them."""
+    if isinstance(given, str):
+        return tuple(name.strip() for name in given.split(","))
+    return None if given is None else tuple(given)
 
 
 def _check_groups(options: Options) -> None:
@@ -250,7 +267,7 @@ class GivenRows(ArrayPreparation):
                 f"from files: give the rows themselves, as {', '.join((*arrays.SUFFIXES, *TABLES))}"
             )
         if self.columns:
-            return TablePreparation(self.columns, header=True).read_files(path, options)
+            return TableFilePreparation(self.columns, header=True).read_files(path, options)
         dataset = fit_table(path, options)
         self.check_shape(path, dataset)
         return dataset

@@ -26,6 +26,26 @@ class TableRows:
         return len(self.X) + len(self.bad)
 
 
+@dataclass(frozen=True)
+class TableBlock:
+    """Rows of columns of any kind, as `selfview.tables.frames` keeps them.
+
+    `places` says where each row is in the file, `bad` why rows are not among them.
+    """
+
+    values: dict[str, Array]
+    places: list[str]
+    bad: list[str]
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def take(self, rows: Array) -> TableBlock:
+        """Some of the rows; none of the bad ones."""
+        values = {name: column[rows] for name, column in self.values.items()}
+        return TableBlock(values, [self.places[i] for i in rows], [])
+
+
 class TableFile(Protocol):
     """A table that was opened: its first lines or its schema are read, its rows are not."""
 
@@ -36,6 +56,9 @@ class TableFile(Protocol):
 
     def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
         """The rows of these columns as numbers, with the texts of the columns aside."""
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
+        """The rows of these columns, whatever they hold."""
 
 
 def as_text(value: Any) -> str:

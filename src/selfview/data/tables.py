@@ -1,13 +1,12 @@
-"""Tables: .csv, .tsv, .parquet, .xlsx; numbers in columns; ids, labels and groups by name.
+"""Tables: .csv, .tsv, .parquet, .xlsx; columns of any kind; ids, labels and groups by name.
 
 The rows of a large table are written to the cache once and mapped.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import chain
 from pathlib import Path
@@ -16,17 +15,28 @@ from typing import Any, ClassVar
 import numpy as np
 
 from selfview.data import guard
-from selfview.data.cache import cache_folder, cache_key, cached
+from selfview.data.cache import Entry, cache_folder, cache_key, cached
 from selfview.data.dataset import Array, Dataset, Options
 from selfview.data.delimited import DelimitedFile
 from selfview.data.excel import ExcelFile
-from selfview.data.guard import report_bad_rows
+from selfview.data.guard import notify, report_bad_rows
 from selfview.data.labels import read_labels
+from selfview.data.mixed import (
+    NO_NUMBER,
+    SAMPLE_CELLS,
+    SAMPLE_ROWS,
+    encoded_chunks,
+    learn_table,
+    looks_plain,
+)
 from selfview.data.npy import write_rows
 from selfview.data.parquet import ParquetFile
 from selfview.data.preparation import Preparation
 from selfview.data.table_files import TableFile, TableRows
 from selfview.errors import FileFormatError, InputError
+from selfview.tables.columns import LeftOut, Number, Table
+from selfview.tables.decisions import Decisions, decisions_of
+from selfview.tables.encoding import Notes, TableEncoder
 
 TABLES: dict[str, Callable[[Path, bool | None, Sequence[str]], TableFile]] = {
     ".csv": DelimitedFile,
@@ -35,15 +45,17 @@ TABLES: dict[str, Callable[[Path, bool | None, Sequence[str]], TableFile]] = {
     ".xlsx": ExcelFile,
 }
 SIDES = ("label", "id", "groups")  # columns that are no features
-RULES = 3  # raise it when the same file gives other rows: cached rows then no longer count
+_REMEDY = "; --numeric COLUMN takes such words for gaps, --categorical COLUMN all for categories"
+RULES = 4  # raise it when the same file gives other rows: cached rows then no longer count
 
 
 @dataclass(frozen=True, eq=False)
-class TablePreparation(Preparation):
-    """Named columns in a fixed order; a table without a header has columns 1, 2, 3 ...
+class TableFilePreparation(Preparation):
+    """Columns of a table by name; a table without a header has columns 1, 2, 3 ...
 
-    ``label``, ``id`` and ``groups`` are columns of the fit that are no features; new files may
-    lack them.
+    ``table`` is what is known of every column (`Table.to_json`). Without it ``columns`` are numbers
+    in this order, of which nothing else is known. ``label``, ``id`` and ``groups`` are columns of
+    the fit that are no features; new files may lack them.
     """
 
     columns: tuple[str, ...]
@@ -51,54 +63,111 @@ class TablePreparation(Preparation):
     label: str | None = None
     id: str | None = None
     groups: str | None = None
+    table: dict[str, Any] | None = None
 
     kind: ClassVar[str] = "table"
     suffixes: ClassVar[str] = ".csv, .tsv, .parquet or .xlsx"
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return (len(self.columns),)
+        return (len(self.feature_names),)
 
     @property
     def feature_names(self) -> tuple[str, ...]:
-        return self.columns
+        return self.columns if self.table is None else Table.from_json(self.table).features
+
+    @property
+    def decisions(self) -> Decisions | None:
+        """What was decided about the columns; None if all are numbers as they are."""
+        table = None if self.table is None else Table.from_json(self.table)
+        if table is None or (table.as_is and table.used == table.columns):
+            return None
+        return decisions_of(table)
 
     def consistent(self) -> bool:
-        return 0 < len(set(self.columns)) == len(self.columns)
+        names = self.columns
+        if self.table is not None:
+            known = [column.name for column in Table.from_json(self.table).columns]
+            return known == list(names)
+        return 0 < len(set(names)) == len(names)
 
     def read_files(self, path: Path, options: Options) -> Dataset:
         if path.suffix.lower() not in TABLES:
             raise InputError(f"{path}: this model was fitted on a table, give {self.suffixes}")
-        table = open_table(path, self.header, ())
-        _check_named(table, options)
+        file = open_table(path, self.header, ())
+        _check_named(file, options)
         sides = {side: getattr(options, side) or getattr(self, side) for side in SIDES}
-        missing = [c for c in self.columns if c not in table.columns]
-        known = (*self.columns, *sides.values(), *table.index)
-        unknown = [c for c in table.columns if c not in known]
-        wrong = [
-            f"{what} {first_columns(columns)}"
-            for what, columns in (("lacks", missing), ("has the unknown", unknown))
-            if columns
-        ]
-        if wrong:
+        known = (*self.columns, *sides.values(), *file.index)
+        there = {side: column for side, column in sides.items() if column in file.columns}
+        table = None if self.table is None else Table.from_json(self.table)
+        used = self.columns if table is None else [column.name for column in table.used]
+        notes = Notes(
+            missing=tuple(c for c in used if c not in file.columns),
+            extra=tuple(c for c in file.columns if c not in known),
+        )
+        if notes.missing and (table is None or len(notes.missing) == len(used)):
+            extra = f" and has {first_columns(notes.extra)}" if notes.extra else ""
             raise InputError(
-                f"{path} {' and '.join(wrong)}: the columns must be those the model was fitted on"
+                f"{path} lacks {first_columns(notes.missing)}{extra}: the columns must be those "
+                "the model was fitted on"
             )
-        there = {side: column for side, column in sides.items() if column in table.columns}
-        return _rows(table, self, there, options.skip_bad)
+        aside = _aside(there)
+        if table is None:
+            found = read_rows(file, used, aside)
+        else:
+            plain = table.as_is and not notes.missing
+            found = (plain_rows(file, used, aside) if plain else None) or encoded_rows(
+                file, table, aside, notes
+            )
+        return _dataset(file, self, there, found, notes, options.skip_bad)
 
 
 def fit_table(path: Path, options: Options) -> Dataset:
     """The rows of a table: all columns but those of the ids, labels, groups and an index."""
     sides = {side: getattr(options, side) for side in SIDES}
-    table = open_table(path, options.header, [c for c in sides.values() if c is not None])
-    _check_named(table, options)
-    columns = tuple(c for c in table.columns if c not in (*sides.values(), *table.index))
+    choice = options.choice
+    file = open_table(path, options.header, [c for c in sides.values() if c] + choice.named)
+    _check_named(file, options)
+    columns = tuple(c for c in file.columns if c not in (*sides.values(), *file.index))
     if not columns:
         raise InputError(f"{path} has no columns left for the rows")
-    sides["id"] = options.id or next((c for c in table.index if c not in sides.values()), None)
-    how = TablePreparation(columns, table.header, **sides)
-    return _rows(table, how, sides, options.skip_bad)
+    try:
+        choice.check(columns)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from error
+    sides["id"] = options.id or next((c for c in file.index if c not in sides.values()), None)
+    notes, found = Notes(), None
+    table = looks_plain(file, columns, choice)
+    if table is not None:
+        sides["id"] = sides["id"] or _first_id(table)
+        found = plain_rows(file, [c.name for c in table.used], _aside(sides))
+    if table is None or found is None:
+        table = learn_table(file, columns, choice)
+        sides["id"] = sides["id"] or _first_id(table)
+        found = encoded_rows(file, table, _aside(sides), notes)
+    elif len(found.X):
+        table = _with_medians(table, found.X)
+    how = TableFilePreparation(columns, file.header, **sides, table=table.to_json())
+    return _dataset(file, how, sides, found, notes, options.skip_bad)
+
+
+def _first_id(table: Table) -> str | None:
+    """The first column that names the rows."""
+    return next((c.name for c in table.columns if isinstance(c, LeftOut) and c.is_id), None)
+
+
+def _with_medians(table: Table, X: Array) -> Table:
+    """The table of plain numbers with medians of all rows, or of so many evenly spaced ones."""
+    rows = max(1, min(SAMPLE_ROWS, SAMPLE_CELLS // X.shape[1]))
+    medians = iter(np.median(X[:: -(-len(X) // rows)], axis=0).astype(np.float64).tolist())
+    columns = (
+        replace(c, centre=next(medians)) if isinstance(c, Number) else c for c in table.columns
+    )
+    return replace(table, columns=tuple(columns))
+
+
+def _aside(sides: Mapping[str, str | None]) -> list[str]:
+    return list(dict.fromkeys(column for column in sides.values() if column is not None))
 
 
 def _check_named(table: TableFile, options: Options) -> None:
@@ -107,17 +176,21 @@ def _check_named(table: TableFile, options: Options) -> None:
             existing_column(table, getattr(options, side), side)
 
 
-def _rows(
-    table: TableFile, how: TablePreparation, sides: Mapping[str, str | None], skip_bad: bool
+def _dataset(
+    file: TableFile,
+    how: TableFilePreparation,
+    sides: Mapping[str, str | None],
+    found: TableRows,
+    notes: Notes,
+    skip_bad: bool,
 ) -> Dataset:
-    path = table.path
+    path = file.path
     label, row_id, groups = map(sides.get, SIDES)
-    aside = list(dict.fromkeys(c for c in (label, row_id, groups) if c is not None))
-    found = read_rows(table, how.columns, aside)
     if found.total == 0:
         raise FileFormatError(f"{path} holds no rows")
-    _check_words(path, found.bad, found.total)
-    messages = report_bad_rows(path, found.bad, found.total, skip_bad)
+    words = any(reason.endswith(NO_NUMBER) for reason in found.bad)
+    messages = report_bad_rows(path, found.bad, found.total, skip_bad, _REMEDY * words)
+    messages += tuple(notify(f"{path}: {line}") for line in notes.lines())
     y, classes = read_labels(found.aside[label]) if label else (None, ())
     return Dataset(
         name=path.name, X=found.X, y=y, classes=classes,
@@ -125,16 +198,6 @@ def _rows(
         groups=np.array([text.strip() for text in found.aside[groups]]) if groups else None,
         source=f"path {path}", preparation=how, skipped=tuple(found.bad), messages=messages,
     )  # fmt: skip
-
-
-def _check_words(path: Path, bad: Sequence[str], total: int) -> None:
-    """Raise InputError if one column holds no number in any row: it is no feature."""
-    columns = {found[1] for reason in bad if (found := re.search(r"column ('.*?'): ", reason))}
-    if len(bad) == total and len(columns) == 1:
-        raise InputError(
-            f"{path}: column {columns.pop()} holds no numbers. Say what it is with --label, --id "
-            "or --groups (label=..., id=..., groups=...), or take it out"
-        )
 
 
 def open_table(path: Path, header: bool | None, hints: Sequence[str]) -> TableFile:
@@ -164,11 +227,56 @@ def first_columns(columns: Sequence[str]) -> str:
     return "columns " + ", ".join(map(repr, shown)) + more
 
 
-def read_rows(table: TableFile, columns: Sequence[str], aside: Sequence[str]) -> TableRows:
-    """All rows of these columns, and the texts of the columns aside."""
-    key = cache_key([table.path], RULES, tuple(columns), tuple(aside), table.header)
-    chunks = iter(table.chunks(columns, aside))
+def read_rows(file: TableFile, columns: Sequence[str], aside: Sequence[str]) -> TableRows:
+    """All rows of these columns as numbers, with the texts of the columns aside."""
+    return _numbers(file, columns, aside, file.chunks(columns, aside))
+
+
+def plain_rows(file: TableFile, columns: Sequence[str], aside: Sequence[str]) -> TableRows | None:
+    """The same; None if a row has a gap or anything else that is no number."""
+
+    def chunks() -> Iterator[TableRows]:
+        for chunk in file.chunks(columns, aside):
+            if chunk.bad:
+                raise _NotPlainError
+            yield chunk
+
+    try:
+        return _numbers(file, columns, aside, chunks())
+    except _NotPlainError:
+        return None
+
+
+class _NotPlainError(Exception):
+    """A table isn't one of numbers alone."""
+
+
+def _numbers(
+    file: TableFile, columns: Sequence[str], aside: Sequence[str], chunks: Iterator[TableRows]
+) -> TableRows:
+    key = cache_key([file.path], RULES, tuple(columns), tuple(aside), file.header)
+    return _collected(key, len(columns), chunks, aside)
+
+
+def encoded_rows(file: TableFile, table: Table, aside: Sequence[str], notes: Notes) -> TableRows:
+    """All rows as features of the table, with the texts of the columns aside."""
+    key = cache_key(
+        [file.path], RULES, repr(table), notes.missing, tuple(aside), file.header, file.columns
+    )
+    chunks = encoded_chunks(file, TableEncoder(table), aside, notes)
+    return _collected(key, len(table.features), chunks, aside, notes)
+
+
+def _collected(
+    key: str,
+    width: int,
+    chunks: Iterator[TableRows],
+    aside: Sequence[str],
+    notes: Notes | None = None,
+) -> TableRows:
+    """The chunks as one; if they are large, mapped from the cache, where notes are kept too."""
     few: list[TableRows] = []
+    notes = Notes() if notes is None else notes
     if not (cache_folder() / "tables" / key).is_dir():
         size = 0
         for chunk in chunks:
@@ -177,7 +285,7 @@ def read_rows(table: TableFile, columns: Sequence[str], aside: Sequence[str]) ->
             if size > guard.IN_MEMORY:
                 break
         else:
-            none = np.empty((0, len(columns)), np.float32)
+            none = np.empty((0, width), np.float32)
             return _joined(np.concatenate([none, *(chunk.X for chunk in few)]), few, aside)
 
     def write(folder: Path) -> dict[str, Any]:
@@ -188,11 +296,15 @@ def read_rows(table: TableFile, columns: Sequence[str], aside: Sequence[str]) ->
                 rest.append(TableRows(np.empty(0), chunk.aside, chunk.bad))
                 yield chunk.X
 
-        write_rows(folder / "X.npy", (len(columns),), np.float32, blocks())
+        write_rows(folder / "X.npy", (width,), np.float32, blocks())
         found = _joined(np.empty(0), rest, aside)
-        return {"aside": found.aside, "bad": found.bad}
+        return {"rows": {"aside": found.aside, "bad": found.bad}, "notes": notes.counts()}
 
-    return cached("tables", key, write, lambda entry: TableRows(entry.arrays["X"], **entry.facts))
+    def load(entry: Entry) -> TableRows:
+        notes.set_counts(entry.facts["notes"])
+        return TableRows(entry.arrays["X"], **entry.facts["rows"])
+
+    return cached("tables", key, write, load)
 
 
 def _joined(X: Array, chunks: Sequence[TableRows], aside: Sequence[str]) -> TableRows:

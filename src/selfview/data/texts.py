@@ -90,7 +90,9 @@ def fit_text(path: Path, options: Options) -> Dataset:
     if len(texts.values) == 1:
         _check_is_text(path, texts.values[0])
     try:
-        preparation, X = fit_vocabulary(texts.values, options.vocabulary, text=options.text)
+        preparation, X = fit_vocabulary(
+            texts.values, options.vocabulary, text=options.text or "text"
+        )
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
     n, least = X.shape[0], options.min_words
@@ -206,7 +208,7 @@ def _read_jsonl(path: Path, options: Options, usual_id: str) -> _Texts:
                 continue
             try:
                 record = json.loads(line)
-                text = _field(record, options.text, (str,), "--text")
+                text = _field(record, options.text or "text", (str,), "--text")
                 name = record.get(usual_id) if options.id is None else _field(record, options.id)
                 label = options.label and record.get(options.label)
                 label = "" if label in (None, "") else str(_field(record, str(options.label)))

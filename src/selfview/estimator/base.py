@@ -37,16 +37,17 @@ from selfview.estimator.forecast import (
 from selfview.estimator.plan import FitPlan as FitPlan
 from selfview.estimator.plan import make_plan
 from selfview.estimator.recipes import RECIPES
-from selfview.estimator.transform import TransformMixin, map_rows
+from selfview.estimator.transform import TransformMixin, map_rows, table_rows
 from selfview.estimator.verdict import VerdictMixin
 from selfview.labels import group_codes
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
 from selfview.rows.base import Rows
-from selfview.rows.conversion import as_rows, expect_shape
+from selfview.rows.conversion import expect_shape
 from selfview.rows.stream import Stream
 from selfview.saving import model_file
 from selfview.saving.checkpoints import Checkpoints
+from selfview.tables.preparation import preparation_for
 from selfview.training.batch_norm import synchronised
 from selfview.training.loop import EpochProgress, Phase, n_batches, train
 from selfview.training.optimiser import Adam
@@ -103,7 +104,8 @@ class Embedder(VerdictMixin, TransformMixin):
         Parameters
         ----------
         X : ndarray, memmap, sparse matrix, Tensor, DataFrame or torch Dataset
-            Rows of features (n, n_features), or images (n, channels, height, width).
+            Rows of features (n, n_features), or images (n, channels, height, width). A data frame
+            of mixed columns goes through a `TablePreparation`, `preparation_`.
         y : ignored
             Labels are never looked at.
 
@@ -171,7 +173,7 @@ class Embedder(VerdictMixin, TransformMixin):
         X : rows as in `fit`
         """
         self.check_parameters()
-        rows = as_rows(X)
+        rows = table_rows(X, preparation_for(X))
         plan = self._complete(rows, self._plan(rows))
         network = self._new_network(plan)
         steps = plan.epochs * n_batches(rows.n, self.batch_size)
@@ -230,8 +232,10 @@ class Embedder(VerdictMixin, TransformMixin):
         go_on = passes and hasattr(self, "network_")
         with group.all_or_none():
             self.check_parameters()
-            rows = self._rows(X) if go_on else as_rows(X)
+            table = self.preparation_ if go_on else preparation_for(X)
+            rows = self._rows(X) if go_on else table_rows(X, table)
             plan = self._plan(rows, self._stream(rows) if passes else None)
+            plan = replace(plan, table=table)
             if groups is not None:
                 plan = replace(plan, groups=group_codes(groups, rows.n)[0])
             group.expect_enough(rows.n // n_batches(rows.n, self.batch_size))
@@ -367,12 +371,12 @@ class Embedder(VerdictMixin, TransformMixin):
             return network, self._deliver(network, rows, plan)
 
         def transform(X: Any) -> NDArray[np.float32]:
-            given = as_rows(X)
+            given = table_rows(X, plan.table)
             expect_shape(given, rows.shape, type(self).__name__)
-            network, plan = delivered()
-            width = self._embedding_dim(network.encoder, plan)
+            network, ready = delivered()
+            width = self._embedding_dim(network.encoder, ready)
             own = not isinstance(self.encoder, str)
-            return map_rows(network.encoder, given, plan, width, fill_up=not own)
+            return map_rows(network.encoder, given, ready, width, fill_up=not own)
 
         group, history, stop = current(), training.history, False
         with group.all_or_none():
@@ -430,7 +434,8 @@ class Embedder(VerdictMixin, TransformMixin):
     ) -> None:
         self.network_ = network
         self.shape_in_ = shape_in
-        self.n_features_in_ = math.prod(shape_in)
+        self.preparation_ = plan.table
+        self.n_features_in_ = plan.table.n_features_in_ if plan.table else math.prod(shape_in)
         self.embedding_dim_ = self._embedding_dim(network.encoder, plan)
         self.epochs_ = 0 if plan.stream else plan.epochs
         self.seed_ = plan.seed

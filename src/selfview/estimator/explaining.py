@@ -16,6 +16,7 @@ from selfview.explain import Explanation, feature_names, path_gradient
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork, ScaledEncoder
 from selfview.rows.base import Rows
+from selfview.tables.preparation import TablePreparation
 
 Told = tuple[tuple[str, ...], tuple[NDArray[Any], ...]]  # names, and arrays of an Explanation
 
@@ -31,6 +32,7 @@ class ExplainMixin:
     network_: EncodingNetwork
     shape_in_: tuple[int, ...]
     seed_: int
+    preparation_: TablePreparation | None
 
     _rows: Callable[..., Rows]
     _labels: Callable[[Rows], NDArray[np.int64]]
@@ -96,7 +98,9 @@ class ExplainMixin:
         else:
             told = self._by_component if by == "component" else self._by_row
             names, arrays = told(rows, start, steps)
-        features = feature_names(getattr(self, "feature_names_in_", None), start.numel())
+        own = getattr(self, "feature_names_in_", None)
+        known = own if self.preparation_ is None else self.preparation_.table_.features
+        features = feature_names(known, start.numel())
         return Explanation(by, names, features, *(a.astype(np.float32) for a in arrays))
 
     def _by_component(self, rows: Rows, start: Tensor, steps: int) -> Told:

@@ -22,6 +22,7 @@ from selfview.rows.base import Rows, Summary
 from selfview.rows.projection import ProjectedRows, Projection, principal_components
 from selfview.rows.stream import Stream
 from selfview.saving.checkpoints import kept
+from selfview.tables.preparation import TablePreparation
 from selfview.training.loop import n_batches
 
 # Of an "auto" fit: minutes on two cores, of which a step of convolutions takes many times as much
@@ -45,6 +46,7 @@ class FitPlan:
     batches: int = 1  # in an epoch
     searchable: bool = True  # can neighbours be searched for?
     stream: Stream | None = None  # of which this is a pass
+    table: TablePreparation | None = None  # which made the rows, of a mixed data frame
     groups: NDArray[np.int64] | None = None  # of every row: what is not to be learned
     links: LinkedRows | None = None  # neighbours that the user brought
     neighbours: Neighbours | LinkedNeighbours | None = None  # of which second views are drawn

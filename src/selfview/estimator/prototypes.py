@@ -53,7 +53,8 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         Parameters
         ----------
         X : ndarray, memmap, sparse matrix, Tensor, DataFrame or torch Dataset
-            Rows of features (n, n_features), or images (n, channels, height, width).
+            Rows of features (n, n_features), or images (n, channels, height, width). A data frame
+            of mixed columns goes through a `TablePreparation`, `preparation_`.
         y : ignored
             Labels are never looked at.
         groups : array (n,) or None, default None

@@ -22,6 +22,8 @@ from selfview.networks.encoders import EncodingNetwork
 from selfview.rows.base import Rows, Summary
 from selfview.rows.conversion import as_rows, expect_shape
 from selfview.saving import model_file
+from selfview.tables.columns import Table
+from selfview.tables.preparation import TablePreparation
 from selfview.training.optimiser import Adam
 
 TRANSFORM_ROWS = 4096
@@ -42,6 +44,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     shape_in_: tuple[int, ...]
     epochs_: int
     seed_: int
+    preparation_: TablePreparation | None = None  # of a data frame of mixed columns
     _optimisers: list[Adam] | None
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -62,7 +65,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self, function: Callable[[Tensor], Tensor], X: Any, width: int
     ) -> NDArray[np.float32]:
         rows = self._rows(X)
-        if rows is not X:  # rows have no column names
+        if rows is not X and self.preparation_ is None:  # rows have no column names
             validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         return self._map(function, rows, width)
 
@@ -78,7 +81,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _rows(self, X: Any) -> Rows:
         """`X` as rows, which must be of the shape that was fitted."""
         self._fitted_network()
-        rows = as_rows(X)
+        rows = table_rows(X, self.preparation_)
         expect_shape(rows, self.shape_in_, type(self).__name__)
         return rows
 
@@ -116,6 +119,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             "epochs": self.epochs_,
             "seed": self.seed_,
             "feature_names_in": None if names is None else [str(name) for name in names],
+            "table": None if self.preparation_ is None else self.preparation_.table_.to_json(),
             "history": self.history_,
             "health": self.health_,
             "clusters": clusters,
@@ -169,6 +173,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             model_file.epochs(meta["epochs"]),
             model_file.seed(meta["seed"]),
             torch.device("cpu"),
+            table=_table(meta.get("table"), shape_in),
             settings=Settings(width=_width(tensors)),
         )
         clusters = clustering.restored(tensors, meta.get("clusters"))
@@ -229,6 +234,21 @@ def _filled_up(x: Tensor) -> Tensor:
     """
     missing = -len(x) % LEAST_ROWS
     return torch.cat([x, x[-1:].expand(missing, -1)]) if x.ndim == 2 and missing else x
+
+
+def table_rows(X: Any, table: TablePreparation | None) -> Rows:
+    """`X` as rows; a data frame of mixed columns as `table` prepares it."""
+    return as_rows(X if table is None or isinstance(X, Rows) else table.transform(X))
+
+
+def _table(saved: Any, shape: tuple[int, ...]) -> TablePreparation | None:
+    """The preparation that a description tells, if it is of a mixed table."""
+    if saved is None:
+        return None
+    table = Table.from_json(saved)
+    if (len(table.features),) != shape:
+        raise ValueError("its table doesn't make rows of its shape")
+    return TablePreparation.from_table(table)
 
 
 def _width(tensors: dict[str, Tensor]) -> int:

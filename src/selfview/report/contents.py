@@ -11,7 +11,7 @@ from selfview.data import Dataset
 from selfview.data.anndata_files import AnnDataPreparation
 from selfview.data.audio import AudioPreparation
 from selfview.data.spectra import ImzMLPreparation, PeakPreparation
-from selfview.data.tables import TablePreparation
+from selfview.data.tables import TableFilePreparation
 from selfview.data.texts import TextPreparation
 from selfview.report import pictures, sounds
 
@@ -153,7 +153,7 @@ def _profiles(dataset: Dataset) -> Content:
     values = np.asarray(dataset.X[rows], dtype=np.float64).reshape(len(rows), dim)
     what = "spectrum" if title == "m/z" else "values"
     names: list[str] = []
-    if isinstance(dataset.preparation, TablePreparation) and dim <= PROFILE_POINTS:
+    if isinstance(dataset.preparation, TableFilePreparation) and dim <= PROFILE_POINTS:
         deviation = values.std(axis=0)
         values = (values - values.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
         what, names = "values, in standard deviations from the mean", _names(dataset)
@@ -183,7 +183,7 @@ def _profiles(dataset: Dataset) -> Content:
 
 def _names(dataset: Dataset) -> list[str]:
     how = dataset.preparation
-    return list(map(str, how.columns)) if isinstance(how, TablePreparation) else []
+    return list(how.feature_names) if isinstance(how, TableFilePreparation) else []
 
 
 def _are_peaks(dataset: Dataset) -> bool:

@@ -9,7 +9,7 @@ from scipy.sparse import issparse
 
 from selfview.data import Dataset
 from selfview.data.anndata_files import AnnDataPreparation
-from selfview.data.tables import TablePreparation
+from selfview.data.tables import TableFilePreparation
 from selfview.report.contents import axis_of, is_image, scale_of
 
 BUDGET = 2_400_000  # bytes before compression, at 10,000 rows
@@ -35,7 +35,7 @@ def features_of(dataset: Dataset, clusters: NDArray[Any]) -> Features | None:
     dim = int(np.prod(dataset.shape))
     ions = dataset.coordinates is not None
     how = dataset.preparation
-    table = isinstance(how, TablePreparation)
+    table = isinstance(how, TableFilePreparation)
     variables = how.variables if isinstance(how, AnnDataPreparation) else ()
     if (issparse(dataset.X) and not variables) or is_image(dataset):
         return None

@@ -9,7 +9,7 @@ from scipy.sparse import csr_matrix
 from selfview.data import Dataset
 from selfview.data.labels import read_labels
 from selfview.data.table_files import as_text
-from selfview.data.tables import TablePreparation
+from selfview.data.tables import TableFilePreparation
 from selfview.errors import InputError
 from selfview.report.facts import Records
 from selfview.report.run import report_of
@@ -110,7 +110,7 @@ def dataset_of(
         groups=known["groups"],
         ids=known["ids"],
         source="Python",
-        preparation=TablePreparation(columns, header=True) if columns else None,
+        preparation=TableFilePreparation(columns, header=True) if columns else None,
     )
 
 

@@ -1,0 +1,1 @@
+"""Tables of mixed columns become rows of floats: what each column is, and how it is encoded."""

@@ -1,0 +1,7 @@
+import pytest
+from mixed_tables import people
+
+
+@pytest.fixture
+def frame():
+    return people()
