@@ -115,6 +115,21 @@ def test_a_graph_decides_what_is_learned():
     assert max(linked) < 0.5 * min(others)
 
 
+def test_the_verdict_is_on_the_links_that_were_given():
+    """Links to rows that are no neighbours are kept better than by PCA, which knows none of them."""
+    numbers = np.random.default_rng(0).integers(0, len(X), (len(X), 5))
+    model = SelfView(neighbours=numbers, random_state=0, verbose=0).fit(X)
+    assert model.health_["outcome"] == "sound"
+    assert model.health_["neighbour_perplexity_pca"] > 200  # of 300
+
+
+def test_pairs_are_linked_and_share_no_row():
+    links = linked_rows(nearest(), len(X))
+    found = links.pairs(100, seed=0)
+    assert len(found) == len(set(found.tolist())) <= 200
+    assert all(b in links.of(a) for a, b in found.reshape(-1, 2))
+
+
 def test_scanpys_and_pynndescents_forms_are_taken():
     graph = kneighbors_graph(X, 10, mode="distance")
     connectivities = graph.maximum(graph.T)  # symmetric, as scanpy's are

@@ -5,6 +5,8 @@ are is found without labels: each group is centred and scaled, and two rows are 
 among the nearest of the other in its group (mutual nearest neighbours [1]_), and no further away
 than the nearer rows of their own groups. The differences within pairs show how groups differ: their
 covariance is whitened, as in within-class covariance normalisation [2]_, and the search repeated.
+The network sees rows that are whitened likewise, so that it minds less in what groups differ, also
+for groups that it never saw.
 
 References
 ----------
@@ -27,6 +29,7 @@ from torch.nn import functional as F
 
 from selfview.errors import SelfViewWarning
 from selfview.neighbours import BLOCK, Neighbours, nearest, search_points
+from selfview.rows.projection import ProjectedRows, Projection
 from selfview.training.loop import Step
 
 SHARE = 0.3  # of the second views, from other groups; always so would lose what is right in a group
@@ -36,6 +39,7 @@ COMPONENTS = 100  # in which rows are compared; the first search takes half of t
 RADIUS = 0.1  # a pair is nearer than all but this share of the rows of one's own group
 RADIUS_ROWS = 1000  # of them, that are looked at
 RIDGE = 0.3  # added to the covariance of differences, in units of its mean variance
+INPUT_RIDGE = 1.0  # the same, for what the network sees
 FEWEST = 10  # rows of a group that can be centred
 LEAST_PAIRED = 0.05  # of the rows of a group; below, it has nothing in common with others
 
@@ -106,7 +110,49 @@ def group_search(
     angle : bool
         Compare directions, not positions.
     """
-    members = [np.flatnonzero(groups == g) for g in range(int(groups.max()) + 1)]
+    members = _members(groups)
+    found, pairs = _pairs(points, members, angle)
+    alone = _alone(pairs, members)
+    if alone:
+        _warn_of(len(alone), len(members))
+    return _own(found, members, count), _table(_in_common(pairs, alone), len(points))
+
+
+def without_differences(
+    rows: ProjectedRows, groups: NDArray[np.int64], *, angle: bool, power: float, length: float
+) -> Projection:
+    """The projection of `rows`, whitened by how the rows of pairs across groups differ.
+
+    Directions in which rows of different groups differ that show the same count less. If there are
+    too few pairs to tell, the projection is as it was.
+
+    Parameters
+    ----------
+    rows : ProjectedRows
+    groups : ndarray (n,) of int
+    angle : bool
+        Compare directions, not positions.
+    power, length : float
+        Whitening of the components and root mean square length of rows, as in
+        `principal_components`.
+    """
+    before = rows.projection
+    points = rows.components(rows.shape[0])
+    members = _members(groups)
+    _, pairs = _pairs(points[:, :COMPONENTS], members, angle)
+    i, j = _in_common(pairs, _alone(pairs, members))
+    if len(i) <= points.shape[1]:
+        return before
+    white = whitening(points[i] - points[j], INPUT_RIDGE)
+    return before.followed_by(white, points, whitening=power, length=length)
+
+
+def _members(groups: NDArray[np.int64]) -> list[Index]:
+    return [np.flatnonzero(groups == g) for g in range(int(groups.max()) + 1)]
+
+
+def _pairs(points: Tensor, members: Sequence[Index], angle: bool) -> tuple[Tensor, Pairs]:
+    """The points in which rows are compared at last, and the pairs of rows of different groups."""
     large = [rows for rows in members if len(rows) >= FEWEST]
     points = centred(points, members)
     found = _unit(points[:, : max(1, points.shape[1] // 2)], angle)
@@ -115,8 +161,7 @@ def group_search(
         points = points @ whitening(points[pairs[0]] - points[pairs[1]])
         found = _unit(points, angle)
         pairs = mutual_pairs(found, large)
-    pairs = _in_common(pairs, members)
-    return _own(found, members, count), _table(pairs, len(points))
+    return found, pairs
 
 
 def centred(points: Tensor, members: Sequence[Index]) -> Tensor:
@@ -156,14 +201,14 @@ def mutual_pairs(points: Tensor, members: Sequence[Index]) -> Pairs:
     return np.concatenate([i, j]), np.concatenate([j, i])
 
 
-def whitening(differences: Tensor) -> Tensor:
+def whitening(differences: Tensor, ridge: float = RIDGE) -> Tensor:
     """The symmetric map that makes these differences (m, d) alike in all directions, nearly.
 
-    ``(C + RIDGE * mean(diag C)) ** -1/2`` of their covariance C.
+    ``(C + ridge * mean(diag C)) ** -1/2`` of their covariance C.
     """
     covariance = (differences.T @ differences / len(differences)).double()
-    ridge = RIDGE * covariance.diagonal().mean() * torch.eye(len(covariance), dtype=torch.float64)
-    values, vectors = torch.linalg.eigh(covariance + ridge)
+    added = ridge * covariance.diagonal().mean() * torch.eye(len(covariance), dtype=torch.float64)
+    values, vectors = torch.linalg.eigh(covariance + added)
     scales = values.clamp_min(torch.finfo(torch.float32).tiny).rsqrt()
     found: Tensor = vectors * scales @ vectors.T
     return found.to(differences.dtype)
@@ -202,18 +247,26 @@ def _radii(points: Tensor) -> NDArray[np.float32]:
     return torch.cat(found).numpy()
 
 
-def _in_common(pairs: Pairs, members: Sequence[Index]) -> Pairs:
-    """The pairs of groups in which enough rows have one; a warning names the number of others."""
-    i, j = pairs
+def _alone(pairs: Pairs, members: Sequence[Index]) -> list[Index]:
+    """The rows of each group in which too few rows have a pair."""
     paired = np.zeros(max(rows.max() for rows in members) + 1, bool)
-    paired[i] = True
-    alone = [rows for rows in members if paired[rows].mean() < LEAST_PAIRED]
-    if not alone:
-        return pairs
+    paired[pairs[0]] = True
+    return [rows for rows in members if paired[rows].mean() < LEAST_PAIRED]
+
+
+def _in_common(pairs: Pairs, alone: Sequence[Index]) -> Pairs:
+    """The pairs without rows of the groups `alone`."""
+    i, j = pairs
+    rows = np.concatenate([np.empty(0, np.int64), *alone])
+    left = np.isin(i, rows) | np.isin(j, rows)
+    return i[~left], j[~left]
+
+
+def _warn_of(alone: int, groups: int) -> None:
     what = (
         "the groups have nothing in common"
-        if len(alone) == len(members)
-        else f"{len(alone)} of {len(members)} groups have nothing in common with the others"
+        if alone == groups
+        else f"{alone} of {groups} groups have nothing in common with the others"
     )
     warnings.warn(
         f"{what}: fewer than {LEAST_PAIRED:.0%} of their rows are near to a row of another group "
@@ -221,8 +274,6 @@ def _in_common(pairs: Pairs, members: Sequence[Index]) -> Pairs:
         SelfViewWarning,
         stacklevel=2,
     )
-    left = np.isin(i, np.concatenate(alone)) | np.isin(j, np.concatenate(alone))
-    return i[~left], j[~left]
 
 
 def _own(points: Tensor, members: Sequence[Index], count: int) -> NDArray[np.int32]:

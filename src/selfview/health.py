@@ -168,9 +168,20 @@ def neighbour_perplexity(Z: Floats, near: NDArray[np.intp]) -> float:
 
 
 def neighbour_metrics(
-    X: Floats, Z: Floats, *, cosine: bool = False, seed: int = 0
+    X: Floats, Z: Floats, *, cosine: bool = False, seed: int = 0, paired: bool = False
 ) -> dict[str, float]:
     """What the verdict is made of, from a sample of rows and their embedding.
+
+    Parameters
+    ----------
+    X : ndarray (n, n_features)
+    Z : ndarray (n, dim)
+    cosine : bool
+        Compare directions, not positions.
+    seed : int
+        Of the surrogates in `structure`.
+    paired : bool
+        Rows stand two by two: the neighbour of each is the other. Else its nearest rows are.
 
     Returns
     -------
@@ -183,10 +194,13 @@ def neighbour_metrics(
     found = {"different_rows": float(len(rows))}
     if len(rows) < MIN_ROWS or not np.isfinite(Z).all():
         return found
+    rows = np.arange(len(X)) if paired else rows
     points: Floats = np.asarray(X[rows], np.float64)
     points = unit_rows(points) if cosine else points
     count = _count(len(points))
     near = np.argpartition(_squared_distances(points), count - 1, axis=1)[:, :count]
+    if paired:
+        near = (np.arange(len(points)) ^ 1)[:, None]
     components = principal_components(points)
     linear = components[0][:, : Z.shape[1]]
     linear = linear / np.sqrt(linear.std(axis=0))

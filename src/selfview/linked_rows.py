@@ -34,6 +34,18 @@ class LinkedRows:
     def of(self, row: int) -> NDArray[np.int64]:
         return self.rows[self.starts[row] : self.starts[row + 1]]
 
+    def pairs(self, most: int, seed: int) -> NDArray[np.intp]:
+        """Numbers of linked rows, two by two, at most so many pairs; no row is in two of them."""
+        random, used, found = np.random.default_rng(seed), set[int](), list[int]()
+        for row in random.permutation(len(self.starts) - 1).tolist():
+            free = [j for j in self.of(row).tolist() if j not in used]
+            if row in used or not free or len(found) >= 2 * most:
+                continue
+            pair = (row, free[0] if self.ranked else int(random.choice(free)))
+            used.update(pair)
+            found.extend(pair)
+        return np.array(found, np.intp)
+
     @property
     def checksum(self) -> int:
         return zlib.crc32(self.rows.tobytes(), zlib.crc32(self.starts.tobytes()))

@@ -1,6 +1,7 @@
 """The plan of one fit: what a method may know when it builds its network and phases."""
 
 import time
+import zlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,8 @@ from selfview.distributed import current
 from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.devices import resolve_device, resolve_precision
-from selfview.estimator.recipes import USUAL_NORM, Kind, Settings, input_scale
+from selfview.estimator.recipes import USUAL_NORM, Kind, Settings, by_angle, input_scale
+from selfview.groups import without_differences
 from selfview.linked_rows import LinkedNeighbours, LinkedRows
 from selfview.neighbours import Neighbours
 from selfview.networks import encoders
@@ -120,18 +122,34 @@ def auto_epochs(
     return max(1, round(min(max(steps, fewest), most) / steps_an_epoch))
 
 
-def projected_rows(rows: Rows, summary: Summary, kind: Kind, folder: Path | None) -> ProjectedRows:
+def projected_rows(
+    rows: Rows,
+    summary: Summary,
+    kind: Kind,
+    folder: Path | None,
+    groups: NDArray[np.int64] | None = None,
+) -> ProjectedRows:
     """The rows in their leading principal components; the same in all processes of a fit.
 
-    The components are kept in `folder`, if there is one, for a fit that goes on.
+    With `groups`, what differs between them counts less. The components are kept in `folder`, if
+    there is one, for a fit that goes on.
     """
     path = None if folder is None else folder / "projection.safetensors"
     about = {"rows": rows.n, "shape": rows.shape, **asdict(kind), **asdict(summary)}
+    if groups is not None:
+        about["groups"] = zlib.crc32(groups.tobytes())
 
     def find() -> dict[str, Tensor]:
         scale = input_scale(summary)
         given = dict(whitening=kind.whitening, length=USUAL_NORM)
-        return principal_components(rows, kind.components, scale=scale, **given).tensors()
+        found = principal_components(rows, kind.components, scale=scale, **given)
+        if groups is not None:
+            angle = by_angle(summary, rows.n_features)
+            among = ProjectedRows(rows, found)
+            found = without_differences(
+                among, groups, angle=angle, power=kind.whitening, length=USUAL_NORM
+            )
+        return found.tensors()
 
     tensors = current().from_main(lambda: kept(path, about, find))
     return ProjectedRows(rows, Projection.of_tensors(tensors))

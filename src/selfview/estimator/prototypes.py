@@ -123,42 +123,55 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
         kind = recipe.text if plan.summary.text_like else recipe.dense
         perceptron = self._encoder_for(rows.shape) in ("auto", "mlp")
+        groups = plan.groups
+        if groups is not None and not usable_groups(groups):
+            groups = None
         if kind.components and perceptron and not stream:
-            projected = projected_rows(rows, plan.summary, kind, folder)
+            projected = projected_rows(rows, plan.summary, kind, folder, groups)
             in_memory = projected.stored is None or projected.stored.fits
             plan = replace(plan, shape=projected.shape, projected=projected, searchable=in_memory)
             if self.epochs == "auto":
                 steps = recipe.steps(rows.n, self.n_components)
                 plan = replace(plan, epochs=max(1, round(steps / plan.batches)))
         plan = replace(plan, settings=settings_of(self, plan))
+        if plan.groups is not None:
+            self._check_neighbours_of_groups(plan)
+        return self._with_neighbours(rows, plan, groups, folder)
+
+    def _check_neighbours_of_groups(self, plan: FitPlan) -> None:
+        """Raise InputError if the parameters ask for other neighbours than groups have."""
         if not plan.settings.neighbours:
-            if plan.groups is not None:
-                raise InputError(
-                    "neighbours must be at least 1 with groups, whose second views are neighbours; "
-                    f"this fit takes none (neighbours={self.neighbours!r}, recipe={self.recipe!r})"
-                )
-            return plan
-        among = stream.window if stream else plan.projected or rows
-
-        def take(index: NDArray[np.intp]) -> Tensor:
-            return plan.formed(among.pick(index))
-
-        if plan.groups is not None and (plan.links or self.metric != "auto"):
+            raise InputError(
+                "neighbours must be at least 1 with groups, whose second views are neighbours; "
+                f"this fit takes none (neighbours={self.neighbours!r}, recipe={self.recipe!r})"
+            )
+        if plan.links or self.metric != "auto":
             name = "neighbours" if plan.links else "metric"
             raise InputError(
                 f"{name} must be left out with groups, whose neighbours are found in a way of "
                 "their own"
             )
+
+    def _with_neighbours(
+        self, rows: Rows, plan: FitPlan, groups: NDArray[np.int64] | None, folder: Path | None
+    ) -> FitPlan:
+        """The plan with neighbours, if it asks for any."""
+        if not plan.settings.neighbours:
+            return plan
+        stream = plan.stream
+        among = stream.window if stream else plan.projected or rows
+
+        def take(index: NDArray[np.intp]) -> Tensor:
+            return plan.formed(among.pick(index))
+
         if plan.links is not None:
             return replace(plan, neighbours=LinkedNeighbours(plan.links, take))
-        compared = among if plan.settings.search_components else rows
-        if stream or self.metric != "auto":
-            compared = stream.window if stream else rows
+        as_they_are = self.metric != "auto" or not plan.settings.search_components
         make: Callable[..., Neighbours] = Neighbours
-        if plan.groups is not None and usable_groups(plan.groups):
-            make = partial(GroupNeighbours, groups=plan.groups)
+        if groups is not None:
+            make = partial(GroupNeighbours, groups=groups)
         neighbours = make(
-            compared,
+            rows if as_they_are and not stream else among,
             take,
             count=plan.settings.neighbours,
             first=rows.n,

@@ -150,6 +150,11 @@ def input_scale(summary: Summary) -> float | tuple[float, ...]:
     return 2.0 ** round(math.log2(norm / USUAL_NORM))
 
 
+def by_angle(summary: Summary, n_features: int) -> bool:
+    """Are rows compared by their angle?"""
+    return summary.text_like or n_features > MANY_COLUMNS
+
+
 @dataclass(frozen=True)
 class Settings:
     """What SelfView does, with every "auto" decided."""
@@ -199,7 +204,7 @@ def settings_of(model: Any, plan: Any) -> Settings:
     return Settings(
         width=int(_or(model.width, WIDTH if stream else recipe.width(plan.n))),
         neighbours=stream.neighbours(neighbours) if stream and neighbours else neighbours,
-        by_angle=summary.text_like or plan.n_features > MANY_COLUMNS,
+        by_angle=by_angle(summary, plan.n_features),
         search_components=search_components,
         contrast=contrast,
         power=rows.power,

@@ -59,13 +59,20 @@ class VerdictMixin:
         x = plan.formed(rows.pick(index))
         Z = network.encoder(x).float().cpu().numpy()
         few = min(health.SAMPLE_ROWS, max(health.MIN_ROWS, HEALTH_ENTRIES // rows.n_features))
-        X = x[:few].flatten(1).float().cpu().numpy() / np.asarray(
+        compared, points = x[:few], Z[:few]
+        if plan.links is not None:  # what is to be kept are the user's links
+            compared = plan.formed(rows.pick(plan.links.pairs(few // 2, plan.seed)))
+            points = network.encoder(compared).float().cpu().numpy()
+        X = compared.flatten(1).float().cpu().numpy() / np.asarray(
             plan.summary.column_stds or 1, np.float32
+        )
+        how: dict[str, Any] = dict(
+            cosine=plan.summary.text_like, seed=plan.seed, paired=plan.links is not None
         )
         found = {
             "loss": loss_of(history),
             "effective_rank": health.effective_rank(Z),
-            **health.neighbour_metrics(X, Z[:few], cosine=plan.summary.text_like, seed=plan.seed),
+            **health.neighbour_metrics(X, points, **how),
             **self._diagnose(network, x, history),
         }
         told = health.verdict(

@@ -34,6 +34,29 @@ class Projection:
         flat = (x.flatten(1) - self.mean.to(x.device)) / self.scale.to(x.device)
         return flat @ self.basis.to(x.device)
 
+    def followed_by(
+        self, change: Tensor, points: Tensor, *, whitening: float, length: float
+    ) -> "Projection":
+        """The principal components of rows after a linear change of their components.
+
+        Parameters
+        ----------
+        change : Tensor (d, d)
+            Of the components as they are without weights.
+        points : Tensor (n, d)
+            The rows in those.
+        whitening, length : float
+            As in `principal_components`.
+        """
+        after = points @ change
+        axes, variances = _leading(after, after.shape[1])
+        basis = self.basis / self.weights @ change
+        weights, size = _weights(variances, whitening, length)
+        before = math.sqrt(float(points.square().sum(1).mean()))
+        scale = 1.0 if self.scale.ndim else float(self.scale)
+        unit = size / before / scale if before > 0 else 1.0
+        return Projection(self.mean, self.scale, basis @ (axes * weights), weights, unit)
+
     def tensors(self) -> dict[str, Tensor]:
         """The map as named tensors, for a file."""
         unit = torch.tensor(self.unit, dtype=torch.float64)
@@ -84,14 +107,21 @@ def principal_components(
     x = rows.pick(some).flatten(1).cpu() / divisor
     mean = x.mean(0)
     basis, variances = _leading(x - mean, min(count, rows.n_features, len(x)))
-    stds = variances.clamp_min(LEAST_VARIANCE * float(variances[0])).sqrt()
-    weights = torch.ones_like(stds) if stds[0] == 0 else (stds / stds[0]) ** -whitening
-    before, size = (math.sqrt(float((variances * w * w).sum())) for w in (stds**0, weights))
-    if length is not None and size > 0:
-        weights, size = weights * (length / size), length
+    weights, size = _weights(variances, whitening, length)
+    before = math.sqrt(float(variances.sum()))
     unit = size / before if before > 0 else 1.0
     unit = unit if divisor.ndim else unit / float(divisor)
     return Projection(mean * divisor, divisor, (basis * weights).contiguous(), weights, unit)
+
+
+def _weights(variances: Tensor, whitening: float, length: float | None) -> tuple[Tensor, float]:
+    """What components of these variances are multiplied by, and the length of rows after it."""
+    stds = variances.clamp_min(LEAST_VARIANCE * float(variances[0])).sqrt()
+    weights = torch.ones_like(stds) if stds[0] == 0 else (stds / stds[0]) ** -whitening
+    size = math.sqrt(float((variances * weights * weights).sum()))
+    if length is not None and size > 0:
+        return weights * (length / size), length
+    return weights, size
 
 
 def _leading(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
