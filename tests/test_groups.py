@@ -33,9 +33,11 @@ def make_batches(seed=0, n=100, groups=3, classes=4, columns=20, ways=None, apar
     centres = apart * rng.normal(size=(classes, columns))
     y, g = rng.integers(0, classes, groups * n), np.repeat(np.arange(groups), n)
     X = centres[y] + rng.normal(size=(len(y), columns))
-    offsets, gains = 4 * rng.normal(size=(groups, columns)), rng.uniform(0.7, 1.4, (groups, 1))
-    if ways is not None:
+    if ways is None:
+        offsets = 4 * rng.normal(size=(groups, columns))
+    else:
         offsets = 6 * rng.normal(size=(groups, ways)) @ rng.normal(size=(ways, columns))
+    gains = rng.uniform(0.7, 1.4, (groups, 1))
     return (gains[g] * X + offsets[g]).astype(np.float32), y, g
 
 

@@ -116,7 +116,7 @@ def test_a_graph_decides_what_is_learned():
 
 
 def test_the_verdict_is_on_the_links_that_were_given():
-    """Links to rows that are no neighbours are kept better than by PCA, which knows none of them."""
+    """Links to rows that are no neighbours are kept better than by PCA, which knows none."""
     numbers = np.random.default_rng(0).integers(0, len(X), (len(X), 5))
     model = SelfView(neighbours=numbers, random_state=0, verbose=0).fit(X)
     assert model.health_["outcome"] == "sound"
