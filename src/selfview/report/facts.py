@@ -126,7 +126,7 @@ def lines_of(config: Mapping[str, Any], *names: str) -> list[Line]:
 def parameter_lines(records: Records) -> list[Line]:
     """The parameters of a fit; of those that were "auto", what they became, where that is known."""
     metrics = records.metrics
-    known = {k: metrics[k] for k in ("epochs", "epsilon") if k in metrics}
+    known: dict[str, Any] = {k: metrics[k] for k in ("epochs", "epsilon") if k in metrics}
     known |= mapping(metrics.get("decided"))
     lines = []
     for line in lines_of(records.config, "parameters"):
