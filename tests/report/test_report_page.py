@@ -284,7 +284,7 @@ def test_wide_data_offers_a_list_that_can_be_read(tmp_path):
     X = np.random.default_rng(0).random((30, 6000), dtype=np.float32)
     html, known, arrays = read_page(write_page(tmp_path, Dataset("d", X, coordinates=pixels)))
     assert len(known["features"]) == 512 == len(arrays["features"])
-    assert "512 of the 6,000 ions are kept" in html
+    assert "512 of the 6,000 columns are kept" in html
 
 
 def test_scores_that_print_alike_are_bold_alike():
