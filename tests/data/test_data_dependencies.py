@@ -18,6 +18,8 @@ from selfview.errors import MissingDependencyError
         (samples.write_image, "a.png", "PIL"),
         (samples.write_parquet, "a.parquet", "pyarrow"),
         (samples.write_imzml, "a.imzML", "pyimzml"),
+        (samples.write_h5, "a.h5", "h5py"),
+        (samples.write_xlsx, "a.xlsx", "openpyxl"),
     ],
 )
 def test_a_missing_package_names_the_command_that_installs_it(
@@ -28,6 +30,15 @@ def test_a_missing_package_names_the_command_that_installs_it(
         monkeypatch.setitem(sys.modules, module, None)
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingDependencyError, match=r"pip install 'selfview\[data\]'"):
+        read(path)
+
+
+def test_a_zarr_store_needs_the_extra_of_anndata(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = samples.write_zarr(tmp_path / "a.zarr")
+    monkeypatch.setitem(sys.modules, "zarr", None)
+    with pytest.raises(MissingDependencyError, match=r"pip install 'selfview\[anndata\]'"):
         read(path)
 
 
