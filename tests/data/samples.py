@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +65,59 @@ def write_parquet(path: Path) -> Path:
 
     columns = {"a": ROWS[:, 0], "b": ROWS[:, 1].astype(np.float64), "n": np.arange(6)}
     pq.write_table(pa.table(columns), path)
+    return path
+
+
+def _mixed() -> Any:
+    import pandas as pd
+
+    n = 30
+    return pd.DataFrame({
+        "name": [f"r{i}" for i in range(n)],
+        "x": [None if i % 7 == 0 else i * 1.7 for i in range(n)],
+        "k": [None if i % 11 == 0 else "abc"[i % 3] for i in range(n)],
+        "yes": [i % 2 == 0 for i in range(n)],
+        "when": [f"2024-0{1 + i % 9}-1{i % 9}" for i in range(n)],
+        "same": ["s"] * n,
+    })  # fmt: skip
+
+
+def write_mixed_csv(path: Path) -> Path:
+    _mixed().to_csv(path, index=False)
+    return path
+
+
+def write_mixed_parquet(path: Path) -> Path:
+    import pandas as pd
+
+    frame = _mixed()
+    frame["when"] = pd.to_datetime(frame["when"])
+    frame.to_parquet(path, index=False)
+    return path
+
+
+def write_text_csv(path: Path) -> Path:
+    path.write_text(
+        "id,text\n" + "".join(f"{i},the {['cat', 'dog', 'bird'][i % 3]} sat\n" for i in range(9))
+    )
+    return path
+
+
+def write_lines(path: Path) -> Path:
+    path.write_text("the cat sat on mats\ndogs chase cats daily\n\nbirds sing\nmats and dogs\n")
+    return path
+
+
+def write_vector_parquet(path: Path) -> Path:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    pq.write_table(pa.table({"v": ROWS.tolist(), "n": np.arange(len(ROWS))}), path)
+    return path
+
+
+def write_vector_jsonl(path: Path) -> Path:
+    path.write_text("".join(json.dumps({"v": row}) + "\n" for row in ROWS.tolist()))
     return path
 
 

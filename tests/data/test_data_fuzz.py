@@ -32,7 +32,13 @@ CASES: dict[str, tuple[Callable[[Path], Path], int, int]] = {
     "rows.mtx": (samples.write_mtx, 80, 150),
     "rows.csv": (samples.write_csv, 100, 150),
     "rows.parquet": (samples.write_parquet, 2000, 150),
+    "mixed.csv": (samples.write_mixed_csv, 1200, 150),
+    "mixed.parquet": (samples.write_mixed_parquet, 6000, 150),
     "texts.jsonl": (samples.write_jsonl, 100, 100),
+    "texts.csv": (samples.write_text_csv, 200, 80),
+    "texts.txt": (samples.write_lines, 200, 60),
+    "vectors.parquet": (samples.write_vector_parquet, 2000, 120),
+    "vectors.jsonl": (samples.write_vector_jsonl, 300, 100),
     "sound.wav": (samples.write_wav, 48, 250),
     "picture.png": (samples.write_image, 60, 150),
     "picture.jpg": (samples.write_image, 400, 150),
@@ -71,9 +77,16 @@ def mutations(draw: st.DrawFn, content: bytes, header: int) -> bytes:
     return bytes(data)
 
 
+OPTIONS = {
+    "texts.csv": {"text": "text"},
+    "vectors.parquet": {"vector": "v"},
+    "vectors.jsonl": {"vector": "v"},
+}
+
+
 def _rows_or_error(path: Path) -> tuple[Any, str]:
     try:
-        return read(path, skip_bad=True).X, ""
+        return read(path, skip_bad=True, **OPTIONS.get(path.name, {})).X, ""
     except SelfViewError as error:
         return None, str(error)
 

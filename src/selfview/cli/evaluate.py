@@ -194,7 +194,8 @@ def _features(
     from selfview.data.guard import report_bad_rows
     from selfview.data.label_files import side_values
     from selfview.data.labels import read_labels
-    from selfview.data.tables import TABLES, existing_column, open_table, read_rows
+    from selfview.data.table_rows import read_rows
+    from selfview.data.tables import TABLES, existing_column, open_table
     from selfview.errors import InputError
 
     if path.suffix.lower() not in TABLES:

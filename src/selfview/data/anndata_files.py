@@ -19,7 +19,8 @@ from selfview.data.guard import notify
 from selfview.data.preparation import Preparation
 from selfview.data.sparse import csr_columns
 from selfview.data.stores import Store, is_anndata, open_store
-from selfview.data.tables import SIDES, first_columns
+from selfview.data.table_rows import SIDES
+from selfview.data.tables import first_columns
 from selfview.errors import FileFormatError, InputError
 
 MOST_COLUMNS = 32  # of obs that are read to colour by

@@ -10,7 +10,8 @@ from selfview.data.array_files import npz_array, npz_names
 from selfview.data.dataset import Array
 from selfview.data.guard import reading, regular_file, report_bad_rows
 from selfview.data.labels import as_numbers, read_labels
-from selfview.data.tables import TABLES, existing_column, open_table, read_rows
+from selfview.data.table_rows import read_rows
+from selfview.data.tables import TABLES, existing_column, open_table
 from selfview.errors import FileFormatError, InputError
 
 

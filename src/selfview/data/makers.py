@@ -24,7 +24,8 @@ from selfview.data.labels import encode_labels
 from selfview.data.preparation import ArrayPreparation
 from selfview.data.spectra import PeakPreparation, fit_imzml
 from selfview.data.synthetic import synthetic_msi
-from selfview.data.texts import fit_vocabulary, snippets_of, strip_post
+from selfview.data.text_files import snippets_of
+from selfview.data.texts import fit_vocabulary, strip_post
 from selfview.errors import DownloadError, FileFormatError
 
 _DIGITS = tuple("0123456789")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from selfview.data.guard import need, reading, regular_file
-from selfview.data.table_files import ROWS, TableBlock, TableRows, as_text
+from selfview.data.table_files import ROWS, TableBlock, TableRows, as_text, as_vector
 from selfview.errors import FileFormatError, InputError
 from selfview.tables.frames import columns_of
 
@@ -57,6 +57,44 @@ class ParquetFile:
                 yield TableBlock(columns_of(batch), places, [])
                 start += batch.num_rows
         need("pyarrow").default_memory_pool().release_unused()
+
+    def vectors(self, column: str, size: int, aside: Sequence[str]) -> Iterator[TableRows]:
+        """The lists of a column, each of `size` numbers, with the texts of the columns aside."""
+        start = 0
+        with reading(self.path, "Parquet"):
+            self._expect_lists(column)
+            for batch in self._file.iter_batches(
+                ROWS, columns=list(dict.fromkeys((column, *aside)))
+            ):
+                found = [as_vector(v, size) for v in batch.column(column).to_pylist()]
+                good = [i for i, vector in enumerate(found) if not isinstance(vector, str)]
+                bad = [
+                    f"row {start + i}: {column!r} {vector}"
+                    for i, vector in enumerate(found)
+                    if isinstance(vector, str)
+                ]
+                X = np.array([found[i] for i in good], np.float32).reshape(len(good), size)
+                texts = {c: batch.column(c).to_pylist() for c in aside}
+                chosen = {c: [as_text(values[i]) for i in good] for c, values in texts.items()}
+                yield TableRows(X, chosen, bad)
+                start += batch.num_rows
+        need("pyarrow").default_memory_pool().release_unused()
+
+    def vector_size(self, column: str) -> int:
+        """The length of the first list in a column."""
+        with reading(self.path, "Parquet"):
+            self._expect_lists(column)
+            for batch in self._file.iter_batches(ROWS, columns=[column]):
+                for value in batch.column(column).to_pylist():
+                    if value:
+                        return len(value)
+        raise FileFormatError(f"{self.path}: {column!r} holds no vectors")
+
+    def _expect_lists(self, column: str) -> None:
+        types, kind = need("pyarrow.types"), self._file.schema_arrow.field(column).type
+        lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+        if not lists or not _is_numeric(kind.value_type):
+            raise InputError(f"{self.path}: {column!r} must hold lists of numbers, got {kind}")
 
     def _chunk(
         self, batch: Any, columns: Sequence[str], aside: Sequence[str], start: int

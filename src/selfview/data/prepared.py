@@ -21,6 +21,7 @@ from selfview.data.preparation import ARRAYS, FORMAT, JSON, ArrayPreparation, Pr
 from selfview.data.spectra import ImzMLPreparation, PeakPreparation
 from selfview.data.tables import TableFilePreparation
 from selfview.data.texts import TextPreparation
+from selfview.data.vectors import VectorPreparation
 from selfview.errors import InputError
 
 KINDS: dict[str, type[Preparation]] = {
@@ -28,7 +29,7 @@ KINDS: dict[str, type[Preparation]] = {
     for how in (
         *(AnnDataPreparation, ArrayPreparation, AudioPreparation),
         *(ImagePreparation, ImzMLPreparation),
-        *(PeakPreparation, TableFilePreparation, TextPreparation),
+        *(PeakPreparation, TableFilePreparation, TextPreparation, VectorPreparation),
     )
 }
 _ARRAYS = ("y", "train", "test", "coordinates", "ids", "snippets")

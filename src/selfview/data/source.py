@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from selfview.data import arrays, audio, images, texts
+from selfview.data import arrays, audio, images, text_files, texts, vectors
 from selfview.data.anndata_files import fit_anndata
 from selfview.data.dataset import Dataset, Options
 from selfview.data.folders import existing, files_under
@@ -27,7 +27,39 @@ def _fit_zarr(path: Path, options: Options) -> Dataset:
     return (fit_anndata if asked or is_anndata(path) else images.fit_array)(path, options)
 
 
-_TABLE = ("categorical", "columns", "drop", "groups", "id", "label", "numeric")
+def _fit_table(path: Path, options: Options) -> Dataset:
+    """A table by its columns, or by one column of texts or of vectors."""
+    kind = path.suffix.lower()
+    named = options.choice.named
+    if options.text is not None and options.vector is not None:
+        raise InputError(f"{path}: text and vector can't both be given")
+    if (options.text or options.vector) and named:
+        raise InputError(f"{path}: with text or vector no other column is used, got {named[0]!r}")
+    if options.vector is not None and kind in vectors.SUFFIXES:
+        return vectors.fit_vectors(path, options)
+    if options.vector is not None:
+        raise InputError(f"{path}: vectors are read from {' and '.join(vectors.SUFFIXES)} files")
+    if options.text is not None or kind == ".jsonl":
+        return texts.fit_text(path, options)
+    words = [name for name in ("vocabulary", "min_words") if name in options.given()]
+    if words:
+        raise InputError(f"{path}: {words[0]} is for texts: name their column with --text")
+    return fit_table(path, options)
+
+
+_TABLE = (
+    "categorical",
+    "columns",
+    "drop",
+    "groups",
+    "id",
+    "label",
+    "numeric",
+    "min_words",
+    "text",
+    "vector",
+    "vocabulary",
+)
 _FROM_NAME = ("groups_from_name", "labels_from_name")
 # How the files of each suffix are read, and the options that mean something for them.
 READERS: dict[str, tuple[Callable[[Path, Options], Dataset], tuple[str, ...]]] = {
@@ -40,9 +72,12 @@ READERS: dict[str, tuple[Callable[[Path, Options], Dataset], tuple[str, ...]]] =
     ),
     ".zarr": (_fit_zarr, ("array", "groups", "id", "label", "layer", "use_rep")),
     ".h5ad": (fit_anndata, ("groups", "id", "label", "layer", "use_rep")),
-    **dict.fromkeys((".csv", ".tsv", ".xlsx"), (fit_table, (*_TABLE, "header"))),
-    ".parquet": (fit_table, _TABLE),
-    ".jsonl": (texts.fit_text, ("groups", "id", "label", "min_words", "text", "vocabulary")),
+    **dict.fromkeys((".csv", ".tsv", ".xlsx"), (_fit_table, (*_TABLE, "header"))),
+    ".parquet": (_fit_table, _TABLE),
+    ".jsonl": (
+        _fit_table,
+        ("groups", "id", "label", "min_words", "text", "vector", "vocabulary"),
+    ),
     ".txt": (texts.fit_text, (*_FROM_NAME, "min_words", "vocabulary")),
     **dict.fromkeys(audio.SUFFIXES, (audio.fit_audio, _FROM_NAME)),
     **dict.fromkeys(images.SUFFIXES, (images.fit_images, (*_FROM_NAME, "image_size"))),
@@ -51,7 +86,7 @@ READERS: dict[str, tuple[Callable[[Path, Options], Dataset], tuple[str, ...]]] =
 }
 # What a folder may hold, and the suffix that stands for it. Texts come last: among as many notes
 # or captions as pictures, the pictures are meant.
-_FOLDER_KINDS = {".wav": audio.SUFFIXES, ".png": images.SUFFIXES, ".txt": texts.SUFFIXES}
+_FOLDER_KINDS = {".wav": audio.SUFFIXES, ".png": images.SUFFIXES, ".txt": text_files.SUFFIXES}
 
 
 def read(
@@ -72,6 +107,7 @@ def read(
     categorical: str | Sequence[str] | None = None,
     numeric: str | Sequence[str] | None = None,
     text: str | None = None,
+    vector: str | None = None,
     vocabulary: int = 2000,
     min_words: int = 1,
     image_size: int | tuple[int, int] | None = None,
@@ -117,7 +153,11 @@ def read(
         Tables: columns to use, to leave out, to take for categories, to take for numbers; see
         `TablePreparation`. A str names one column, or several with commas between them.
     text : str or None, default None
-        Field of a .jsonl file that holds the text; None: ``text``.
+        Field of a .jsonl file that holds the text; None: ``text``. Or column of a table whose
+        texts are the rows. A single .txt file holds a text a line.
+    vector : str or None, default None
+        Field of a .jsonl file, or column of a .parquet file, that holds a list of numbers, such as
+        a sentence embedding.
     vocabulary : int, default 2000
         Texts: how many of the most frequent words to keep.
     min_words : int, default 1
@@ -149,7 +189,8 @@ def read(
     options = Options(
         array=array, layer=layer, use_rep=use_rep, labels_from_name=labels_from_name,
         groups_from_name=groups_from_name,
-        header=header, text=text, vocabulary=vocabulary, min_words=min_words, image_size=size,
+        header=header, text=text, vector=vector, vocabulary=vocabulary,
+        min_words=min_words, image_size=size,
         mz_range=mz_range, bins=bins, skip_bad=skip_bad,
         label=_name(label), id=_name(id), groups=_name(groups), columns=_names(columns),
         drop=_names(drop), categorical=_names(categorical), numeric=_names(numeric),

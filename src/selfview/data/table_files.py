@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from selfview.data.dataset import Array
 
 ROWS = 4096  # that are parsed at a time
@@ -59,6 +61,19 @@ class TableFile(Protocol):
 
     def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """The rows of these columns, whatever they hold."""
+
+
+def as_vector(value: Any, size: int) -> Array | str:
+    """The numbers of a list; what is wrong with it, if they are not `size` finite ones."""
+    if not isinstance(value, list):
+        return "is missing" if value is None else "is not a list"
+    if len(value) != size:
+        return f"has {len(value):,} numbers instead of {size:,}"
+    if not all(type(number) in (int, float) for number in value):
+        return "holds more than numbers"
+    with np.errstate(over="ignore"):
+        vector = np.array(value, np.float64).astype(np.float32)
+    return vector if np.isfinite(vector).all() else "holds numbers that are not finite"
 
 
 def as_text(value: Any) -> str:

@@ -1,0 +1,141 @@
+"""Rows of tables: joined from blocks, mapped from the cache if they are large."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from selfview.data import guard
+from selfview.data.cache import Entry, cache_folder, cache_key, cached
+from selfview.data.dataset import Array, Dataset
+from selfview.data.guard import notify, report_bad_rows
+from selfview.data.labels import read_labels
+from selfview.data.mixed import NO_NUMBER, encoded_chunks
+from selfview.data.npy import write_rows
+from selfview.data.preparation import Preparation
+from selfview.data.table_files import TableFile, TableRows
+from selfview.errors import FileFormatError
+from selfview.tables.columns import Table
+from selfview.tables.encoding import Notes, TableEncoder
+
+SIDES = ("label", "id", "groups")  # columns that are no features
+RULES = 4  # raise it when the same file gives other rows: cached rows then no longer count
+_REMEDY = "; --numeric COLUMN takes such words for gaps, --categorical COLUMN all for categories"
+
+
+def read_rows(file: TableFile, columns: Sequence[str], aside: Sequence[str]) -> TableRows:
+    """All rows of these columns as numbers, with the texts of the columns aside."""
+    return _numbers(file, columns, aside, file.chunks(columns, aside))
+
+
+def plain_rows(file: TableFile, columns: Sequence[str], aside: Sequence[str]) -> TableRows | None:
+    """The same; None if a row has a gap or anything else that is no number."""
+
+    def chunks() -> Iterator[TableRows]:
+        for chunk in file.chunks(columns, aside):
+            if chunk.bad:
+                raise _NotPlainError
+            yield chunk
+
+    try:
+        return _numbers(file, columns, aside, chunks())
+    except _NotPlainError:
+        return None
+
+
+class _NotPlainError(Exception):
+    """A table isn't one of numbers alone."""
+
+
+def _numbers(
+    file: TableFile, columns: Sequence[str], aside: Sequence[str], chunks: Iterator[TableRows]
+) -> TableRows:
+    key = cache_key([file.path], RULES, tuple(columns), tuple(aside), file.header)
+    return collected(key, len(columns), chunks, aside)
+
+
+def encoded_rows(file: TableFile, table: Table, aside: Sequence[str], notes: Notes) -> TableRows:
+    """All rows as features of the table, with the texts of the columns aside."""
+    key = cache_key(
+        [file.path], RULES, repr(table), notes.missing, tuple(aside), file.header, file.columns
+    )
+    chunks = encoded_chunks(file, TableEncoder(table), aside, notes)
+    return collected(key, len(table.features), chunks, aside, notes)
+
+
+def collected(
+    key: str,
+    width: int,
+    chunks: Iterator[TableRows],
+    aside: Sequence[str],
+    notes: Notes | None = None,
+) -> TableRows:
+    """The chunks as one; if they are large, mapped from the cache, where notes are kept too."""
+    few: list[TableRows] = []
+    notes = Notes() if notes is None else notes
+    if not (cache_folder() / "tables" / key).is_dir():
+        size = 0
+        for chunk in chunks:
+            few.append(chunk)
+            size += chunk.X.nbytes
+            if size > guard.IN_MEMORY:
+                break
+        else:
+            none = np.empty((0, width), np.float32)
+            return _joined(np.concatenate([none, *(chunk.X for chunk in few)]), few, aside)
+
+    def write(folder: Path) -> dict[str, Any]:
+        rest: list[TableRows] = []
+
+        def blocks() -> Iterator[Array]:
+            for chunk in chain(few, chunks):
+                rest.append(TableRows(np.empty(0), chunk.aside, chunk.bad))
+                yield chunk.X
+
+        write_rows(folder / "X.npy", (width,), np.float32, blocks())
+        found = _joined(np.empty(0), rest, aside)
+        return {"rows": {"aside": found.aside, "bad": found.bad}, "notes": notes.counts()}
+
+    def load(entry: Entry) -> TableRows:
+        notes.set_counts(entry.facts["notes"])
+        return TableRows(entry.arrays["X"], **entry.facts["rows"])
+
+    return cached("tables", key, write, load)
+
+
+def _joined(X: Array, chunks: Sequence[TableRows], aside: Sequence[str]) -> TableRows:
+    texts = {c: [v for chunk in chunks for v in chunk.aside[c]] for c in aside}
+    return TableRows(X, texts, [reason for chunk in chunks for reason in chunk.bad])
+
+
+def aside_of(sides: Mapping[str, str | None]) -> list[str]:
+    """The columns of labels, ids and groups, each once."""
+    return list(dict.fromkeys(column for column in sides.values() if column is not None))
+
+
+def table_dataset(
+    path: Path,
+    how: Preparation,
+    sides: Mapping[str, str | None],
+    found: TableRows,
+    notes: Sequence[str],
+    skip_bad: bool,
+) -> Dataset:
+    """The dataset of rows that were read; bad ones are reported, notes told."""
+    label, row_id, groups = map(sides.get, SIDES)
+    if found.total == 0:
+        raise FileFormatError(f"{path} holds no rows")
+    words = any(reason.endswith(NO_NUMBER) for reason in found.bad)
+    messages = report_bad_rows(path, found.bad, found.total, skip_bad, _REMEDY * words)
+    messages += tuple(notify(f"{path}: {line}") for line in notes)
+    y, classes = read_labels(found.aside[label]) if label else (None, ())
+    return Dataset(
+        name=path.name, X=found.X, y=y, classes=classes,
+        ids=np.array(found.aside[row_id]) if row_id else None,
+        groups=np.array([text.strip() for text in found.aside[groups]]) if groups else None,
+        source=f"path {path}", preparation=how, skipped=tuple(found.bad), messages=messages,
+    )  # fmt: skip
