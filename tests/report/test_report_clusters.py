@@ -189,6 +189,7 @@ def test_images_have_a_picture_of_contributions(tmp_path):
     rows = as_rows(flat)
     dataset = Dataset("pictures", flat, shape=(8, 8))
     html = page_of(model, dataset, rows, model.transform(flat), layout="pca")
+    assert "blue pixels lead to the cluster" in html
     facts, arrays = unpack(payload_text(html))
     pictures = arrays["clusterPictures"].astype(int)
     assert pictures.shape == (len(facts["clusters"]["cards"]), 8, 8)

@@ -107,6 +107,7 @@ def report_of(
         found=tree.found,
         shown=tree.shown,
         explained=explain is not None,
+        pictured="clusterPictures" in cluster_arrays,
         most=len(tree.levels),
         payload=payload.pack(shown, arrays | content.arrays | cluster_arrays),
     )
