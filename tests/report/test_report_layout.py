@@ -173,6 +173,9 @@ def test_cells_in_their_places_show_their_genes(browser, tmp_path):
     page.run(f"selfview.change({{selected: {chosen}}})")
     leading = {page.page.inner_text(f"#peaks tbody tr:nth-child({i}) th") for i in (1, 2, 3)}
     assert leading == {"GENE3", "GENE4", "GENE5"}
+    page.run(f"selfview.change({{focus: {chosen[0]}}})")
+    highest = page.page.inner_text("#details .content .snippet").split(", ")[0]
+    assert counts[chosen[0]].toarray()[0][genes.index(highest)] == counts[chosen[0]].max()
     assert page.page.locator("#ion option").all_inner_texts() == list(genes)
     assert page.errors == []
     page.close()
