@@ -4,8 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from selfview.data import Dataset, load_dataset, synthetic_msi
+from selfview.data.anndata_files import AnnDataPreparation
 from selfview.report.comparison import Cell, Table
 from selfview.report.facts import Records, parameter_lines
 from selfview.report.side_by_side import comparison_page
@@ -154,5 +156,26 @@ def test_embeddings_side_by_side_show_the_same_row(browser, tmp_path):
     page.page.click("#legend .chip >> nth=1")
     assert page.run("selfview.maps.chosen") == 1
     assert page.page.locator("td.best").count() == 1
+    assert page.errors == []
+    page.close()
+
+
+def test_cells_in_their_places_show_their_genes(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    kind = np.arange(120) % 3
+    counts = csr_matrix(rng.poisson(0.2 + 4 * (np.arange(9) // 3 == kind[:, None])).astype("f4"))
+    genes = tuple(f"GENE{i}" for i in range(9))
+    places = rng.uniform(0, 1000, (120, 2)) + 0.25  # as in a tissue: on no grid
+    how = AnnDataPreparation(9, genes)
+    dataset = Dataset("cells", counts, y=kind, coordinates=places, preparation=how)
+    page = Page(browser, write_page(tmp_path, dataset, np.eye(3, dtype=np.float32)[kind]))
+    chosen = np.flatnonzero(kind == 1).tolist()
+    page.run(f"selfview.change({{selected: {chosen}}})")
+    leading = {page.page.inner_text(f"#peaks tbody tr:nth-child({i}) th") for i in (1, 2, 3)}
+    assert leading == {"GENE3", "GENE4", "GENE5"}
+    page.run(f"selfview.change({{focus: {chosen[0]}}})")
+    highest = page.page.inner_text("#details .content .snippet").split(", ")[0]
+    assert counts[chosen[0]].toarray()[0][genes.index(highest)] == counts[chosen[0]].max()
+    assert page.page.locator("#ion option").all_inner_texts() == list(genes)
     assert page.errors == []
     page.close()

@@ -76,7 +76,7 @@ DATASETS: dict[str, Entry] = {
     "20news": Entry(
         "posts of 20 newsgroups, tf-idf of 2,000 words", 17_027, "2000", 20,
         "20 Newsgroups, Lang, NewsWeeder, ICML 1995", "freely distributed, none stated",
-        makers.newsgroups, epsilon=20.0, version=3,
+        makers.newsgroups, epsilon=20.0, version=4,
         remote=downloads.NEWSGROUPS,
     ),
     "reuters": Entry(

@@ -54,6 +54,8 @@ def content_of(dataset: Dataset) -> Content:
     if dataset.snippets is not None or isinstance(how, TextPreparation):
         return _texts(dataset)
     if issparse(dataset.X):
+        if isinstance(how, AnnDataPreparation) and how.variables:
+            return _texts(dataset)
         return Content(notes=("Sparse rows without a text have no content to show.",))
     if is_image(dataset):
         return _pictures(dataset, PICTURES)
@@ -130,6 +132,9 @@ def _texts(dataset: Dataset) -> Content:
     elif isinstance(how, TextPreparation):
         matrix: Any = dataset.X
         values, what = [_top_words(matrix[i], how.vocabulary) for i in rows], "words of most weight"
+    elif isinstance(how, AnnDataPreparation):  # genes, by their counts
+        cells: Any = dataset.X
+        values, what = [_top_words(cells[i], how.variables) for i in rows], "highest variables"
     notes = _share("A text", len(rows), len(dataset))
     facts = {"what": what, "values": values}
     return Content(("text",), {"text": facts}, {"textRows": rows}, notes)

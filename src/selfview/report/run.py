@@ -133,6 +133,12 @@ def _mixing(
         return None
 
 
+def _named(dataset: Dataset, tissue: Tissue) -> bool:
+    """Whether every point of a spectrum is a feature with a name of its own, as a gene is."""
+    each = len(tissue.axis) == len(dataset.feature_names)
+    return each and tissue.axis_title != "m/z" and dataset.preparation is not None
+
+
 def _drawn(
     dataset: Dataset,
     Z: NDArray[Any],
@@ -182,5 +188,6 @@ def _drawn(
             "origin": tissue.origin,
             "axis": tissue.axis_title,
             "regions": list(tissue.regions),
+            "names": dataset.feature_names if _named(dataset, tissue) else (),
         }
     return drawn, arrays

@@ -214,13 +214,17 @@ function drawSpectrum() {
 const nearestIon = (position) => tissue.ions.reduce((best, ion, i) =>
   Math.abs(ion.position - position) < Math.abs(tissue.ions[best].position - position) ? i : best, 0);
 
+// The m/z, or the name of the feature of this number.
+const nameAt = (position) => tissue.facts.names.length
+  ? tissue.facts.names[Math.round(position) - 1] : position.toFixed(2);
+
 function fillPeaks(spectrum, x, mean) {
   const order = Array.from(spectrum.keys()).sort((a, b) => spectrum[b] - spectrum[a]).slice(0, 8);
   byId("peaks").tBodies[0].replaceChildren(...order.map((i) => {
     const cell = (text) => make("td", { className: "num" }, text);
-    const ion = make("button", { type: "button", className: "link" }, x[i].toFixed(2));
+    const ion = make("button", { type: "button", className: "link" }, nameAt(x[i]));
     ion.addEventListener("click", () => showIon(nearestIon(x[i])));
-    ion.setAttribute("aria-label", `Show the ion image of ${x[i].toFixed(2)}`);
+    ion.setAttribute("aria-label", `Show the image of ${nameAt(x[i])}`);
     return make("tr", {}, make("th", { scope: "row" }, ion), cell(format(spectrum[i])),
       cell(format(mean[i])), cell(mean[i] ? `${(spectrum[i] / mean[i]).toFixed(2)}×` : "–"));
   }));
