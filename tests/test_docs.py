@@ -12,6 +12,7 @@ it prints is compared with the `text` block that follows. A block that can't run
 import contextlib
 import doctest
 import io
+import json
 import logging
 import re
 import shlex
@@ -39,6 +40,7 @@ NOT_RUN = {
     ("README.md", "installs packages"),
     ("docs/index.md", "installs packages"),
     ("docs/command-line.md", "changes the user's shell"),
+    ("docs/recipes.md", "needs BERTopic"),
     ("docs/scale.md", "needs several processes"),
     ("docs/scale.md", "needs a cluster"),
 }
@@ -197,9 +199,23 @@ def stand_ins(folder):
         for k in kinds[:40]
     ]
     (folder / "posts.jsonl").write_text("\n".join(posts) + "\n")
+    read = [json.loads(post) for post in posts]
+    table = [f"{post['body']},{post['group']}" for post in read]
+    (folder / "posts.csv").write_text("\n".join(["body,group", *table]) + "\n")
+    sentences(folder, rng)
     recordings(folder, rng)
     pictures(folder, rng)
     tissue(folder / "tissue.imzML", rng)
+
+
+def sentences(folder, rng):
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    vectors = rng.normal(size=(60, 384))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    columns = {"name": [f"s{i}" for i in range(60)], "embedding": vectors.tolist()}
+    parquet.write_table(pa.table(columns), folder / "sentences.parquet")
 
 
 def recordings(folder, rng):
