@@ -4,12 +4,16 @@ A page's blocks share a folder, in which small files stand in for the user's, an
 share their names. Lines of `sh` blocks that begin with `selfview` go through the command line.
 Epochs are cut to one, and set to one where `selfview fit` leaves them at "auto"; scikit-learn's
 digits are cut to 250; `selfview evaluate` leaves out the measures that take long. The blocks are
-run for their truth, not for their scores. A block that can't run stands under
+run for their truth, not for their scores. The guide, docs/index.md, is run as it stands, and what
+it prints is compared with the `text` block that follows. A block that can't run stands under
 `<!-- not run: REASON -->`, and `NOT_RUN` below lists it.
 """
 
 import contextlib
+import doctest
 import io
+import json
+import logging
 import re
 import shlex
 import sys
@@ -25,6 +29,7 @@ from selfview import SelfViewWarning
 from selfview.cli import main
 
 ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "docs" / "index.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCE = re.compile(
     r"^(?:<!-- not run: (?P<reason>[^\n]+) -->\n)?```(?P<language>\w*)\n(?P<code>.*?)^```$",
@@ -35,6 +40,7 @@ NOT_RUN = {
     ("README.md", "installs packages"),
     ("docs/index.md", "installs packages"),
     ("docs/command-line.md", "changes the user's shell"),
+    ("docs/recipes.md", "needs BERTopic"),
     ("docs/scale.md", "needs several processes"),
     ("docs/scale.md", "needs a cluster"),
 }
@@ -81,7 +87,58 @@ def runnable(page):
     return [b for b in blocks(page) if not b["reason"] and b["language"] != "text"]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if runnable(page)], ids=name_of)
+OTHERS = [page for page in PAGES if runnable(page) and page != GUIDE]
+
+
+@pytest.mark.usefixtures("few_digits")
+def test_the_guide_prints_what_it_says(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    stand_ins(tmp_path)
+    names = {"__name__": "__main__"}
+    printed, compared = "", 0
+    for block in blocks(GUIDE):
+        if block["reason"]:
+            continue
+        if block["language"] == "text":
+            assert as_written(block["code"], printed), f"{block['code']}\nis not\n{printed}"
+            compared += 1
+            continue
+        out = io.StringIO()
+        with told(out), contextlib.redirect_stdout(out), warnings.catch_warnings():
+            warnings.simplefilter("ignore", SelfViewWarning)
+            if block["language"] == "python":
+                exec(compile(block["code"], name_of(GUIDE), "exec"), names)
+            else:
+                for line in block["code"].splitlines():
+                    shell(line, monkeypatch, cut=False)
+        printed = out.getvalue()
+    assert compared >= 6
+
+
+def as_written(written, printed):
+    """Whether output is as a page says it; `...` in the page stands for anything."""
+    flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    return doctest.OutputChecker().check_output(written, printed, flags)
+
+
+@contextlib.contextmanager
+def told(stream):
+    """Messages about files go to `stream`, as they go to standard error without pytest."""
+    handler = logging.StreamHandler(stream)
+    logger = logging.getLogger("selfview.data")
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)
+
+
+def test_output_that_differs_is_noticed():
+    assert as_written("3 clusters\n...: 7\n", "3 clusters\nrows: 7\n")
+    assert not as_written("3 clusters\n", "2 clusters\n")
+
+
+@pytest.mark.parametrize("page", OTHERS, ids=name_of)
 @pytest.mark.usefixtures("few_digits")
 def test_every_block_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -98,12 +155,14 @@ def test_every_block_runs(page, tmp_path, monkeypatch):
                     shell(line, monkeypatch)
 
 
-def shell(line, monkeypatch):
+def shell(line, monkeypatch, cut=True):
     words = shlex.split(line, comments=True)
     if not words:
         return
     assert words[0] == "selfview", f"a line that isn't run: {line}"
-    if "--epochs" in words:
+    if not cut:
+        pass
+    elif "--epochs" in words:
         words[words.index("--epochs") + 1] = "1"
     elif words[1] == "fit" and "--config" not in words:
         words += ["--epochs", "1"]
@@ -140,9 +199,23 @@ def stand_ins(folder):
         for k in kinds[:40]
     ]
     (folder / "posts.jsonl").write_text("\n".join(posts) + "\n")
+    read = [json.loads(post) for post in posts]
+    table = [f"{post['body']},{post['group']}" for post in read]
+    (folder / "posts.csv").write_text("\n".join(["body,group", *table]) + "\n")
+    sentences(folder, rng)
     recordings(folder, rng)
     pictures(folder, rng)
     tissue(folder / "tissue.imzML", rng)
+
+
+def sentences(folder, rng):
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    from pyarrow import parquet
+
+    vectors = rng.normal(size=(60, 384))
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    columns = {"name": [f"s{i}" for i in range(60)], "embedding": vectors.tolist()}
+    parquet.write_table(pa.table(columns), folder / "sentences.parquet")
 
 
 def recordings(folder, rng):

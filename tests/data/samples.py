@@ -68,7 +68,7 @@ def write_parquet(path: Path) -> Path:
     return path
 
 
-def _mixed() -> Any:
+def mixed_frame() -> Any:
     import pandas as pd
 
     n = 30
@@ -83,14 +83,14 @@ def _mixed() -> Any:
 
 
 def write_mixed_csv(path: Path) -> Path:
-    _mixed().to_csv(path, index=False)
+    mixed_frame().to_csv(path, index=False)
     return path
 
 
 def write_mixed_parquet(path: Path) -> Path:
     import pandas as pd
 
-    frame = _mixed()
+    frame = mixed_frame()
     frame["when"] = pd.to_datetime(frame["when"])
     frame.to_parquet(path, index=False)
     return path

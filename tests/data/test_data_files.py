@@ -285,7 +285,9 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     samples.write_npy(tmp_path / "a.npy")
     with pytest.raises(InputError, match=r"label means nothing for \.npy files"):
         read(tmp_path / "a.npy", label="y")
-    with pytest.raises(InputError, match=r"bins means nothing for \.csv.*possible are header, id"):
+    with pytest.raises(
+        InputError, match=r"bins means nothing for \.csv.*possible are categorical, col"
+    ):
         read(samples.write_csv(tmp_path / "a.csv"), bins=9)
     with pytest.raises(InputError, match="bins can't be given with the dataset digits"):
         read("digits", bins=5)
@@ -313,7 +315,7 @@ def test_files_that_are_not_what_their_names_say(tmp_path: Path) -> None:
     how = read(tmp_path / "rows.txt").preparation
     assert how is not None
     np.savetxt(tmp_path / "rows.txt", np.eye(5))  # to a fitted vocabulary it is a text like others
-    assert how.read(tmp_path / "rows.txt").X.shape[0] == 1
+    assert how.read(tmp_path / "rows.txt").X.shape[0] == 5
 
 
 @pytest.mark.parametrize("field", ["id", "key"])

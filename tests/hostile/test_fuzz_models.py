@@ -11,7 +11,7 @@ import pytest
 from mutate import TIMES, bytes_of, generator, in_time, json_of
 
 from hostile import FIXTURE, encoder, join, split
-from selfview import SelfView, SelfViewError
+from selfview import SelfView, SelfViewError, TablePreparation
 from selfview.baselines import LLE, NMF, PCA, Isomap
 from selfview.data import Dataset, load_preparation, read
 from selfview.data.audio import AudioPreparation
@@ -108,16 +108,20 @@ def preparations():
     bins = ImzMLPreparation((50.0, 1000.0), 8, maxima)
     peaks = PeakPreparation(np.linspace(100, 900, 8), maxima)
     table = TableFilePreparation(("a", "b"), True, "kind", "name")
+    numbers = TablePreparation().fit(samples.mixed_frame())
+    names = tuple(numbers.feature_names_in_)
+    mixed = TableFilePreparation(names, True, table=numbers.table_.to_json())
     return {
         "text": (load_preparation(FIXTURE / "preparation"), samples.write_jsonl, "a.jsonl"),
         "table": (table, samples.write_csv, "a.csv"),
+        "mixed": (mixed, samples.write_mixed_csv, "a.csv"),
         "audio": (AudioPreparation(), samples.write_wav, "a.wav"),
         "imzml": (bins, samples.write_imzml, "a.imzML"),
         "peaks": (peaks, samples.write_imzml, "a.imzML"),
     }
 
 
-@pytest.mark.parametrize("kind", ["text", "table", "audio", "imzml", "peaks"])
+@pytest.mark.parametrize("kind", ["text", "table", "mixed", "audio", "imzml", "peaks"])
 def test_a_mutated_preparation_prepares_or_gives_our_error(kind, tmp_path):
     how, write, name = preparations()[kind]
     how.save(tmp_path)

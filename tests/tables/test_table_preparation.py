@@ -147,7 +147,8 @@ def test_rare_values_share_a_feature_and_new_ones_join_them(frame):
     values = ["a"] * 200 + ["b"] * 100 + ["c", "d", "e"]
     preparation = TablePreparation().fit(pd.DataFrame({"k": values}))
     assert list(preparation.get_feature_names_out()) == ["k=a", "k=b", "k=(rare)"]
-    X = preparation.transform(pd.DataFrame({"k": ["c", "a", "zzz"]}))
+    with pytest.warns(SelfViewWarning, match="column 'k' has new values in 1 row"):
+        X = preparation.transform(pd.DataFrame({"k": ["c", "a", "zzz"]}))
     assert X.tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
 
 

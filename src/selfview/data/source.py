@@ -18,7 +18,7 @@ from selfview.data.named import DATASETS, load_dataset
 from selfview.data.preparation import ArrayPreparation, Preparation
 from selfview.data.spectra import fit_imzml
 from selfview.data.stores import is_anndata
-from selfview.data.tables import TABLES, TableFilePreparation, fit_table
+from selfview.data.tables import TABLES, TableFilePreparation, fit_table, numbers_of_table
 from selfview.errors import InputError
 
 
@@ -216,7 +216,7 @@ def read(
     reader, meant = READERS[kind]
     wrong = [name for name in given if name not in meant]
     if wrong:
-        possible = f"; possible are {', '.join(meant)}" if meant else ""
+        possible = f"; possible are {', '.join(sorted(meant))}" if meant else ""
         raise InputError(f"{path}: {', '.join(wrong)} means nothing for {kind} files{possible}")
     return reader(path, options)
 
@@ -309,7 +309,7 @@ class GivenRows(ArrayPreparation):
             )
         if self.columns:
             return TableFilePreparation(self.columns, header=True).read_files(path, options)
-        dataset = fit_table(path, options)
+        dataset = numbers_of_table(path, options).read_files(path, options)
         self.check_shape(path, dataset)
         return dataset
 

@@ -116,18 +116,12 @@ class TableFilePreparation(Preparation):
 
 def fit_table(path: Path, options: Options) -> Dataset:
     """The rows of a table: all columns but those of the ids, labels, groups and an index."""
-    sides = {side: getattr(options, side) for side in SIDES}
     choice = options.choice
-    file = open_table(path, options.header, [c for c in sides.values() if c] + choice.named)
-    _check_named(file, options)
-    columns = tuple(c for c in file.columns if c not in (*sides.values(), *file.index))
-    if not columns:
-        raise InputError(f"{path} has no columns left for the rows")
+    file, columns, sides = _opened(path, options)
     try:
         choice.check(columns)
     except InputError as error:
         raise InputError(f"{path}: {error}") from error
-    sides["id"] = options.id or next((c for c in file.index if c not in sides.values()), None)
     notes, found = Notes(), None
     table = looks_plain(file, columns, choice)
     if table is not None:
@@ -141,6 +135,27 @@ def fit_table(path: Path, options: Options) -> Dataset:
         table = _with_medians(table, found.X)
     how = TableFilePreparation(columns, file.header, **sides, table=table.to_json())
     return table_dataset(path, how, sides, found, notes.lines(), options.skip_bad)
+
+
+def numbers_of_table(path: Path, options: Options) -> TableFilePreparation:
+    """The preparation of a table of numbers, of which nothing is learned."""
+    file, columns, sides = _opened(path, options)
+    return TableFilePreparation(columns, file.header, **sides)
+
+
+def _opened(
+    path: Path, options: Options
+) -> tuple[TableFile, tuple[str, ...], dict[str, str | None]]:
+    """A table, its columns of features, and those of labels, ids and groups."""
+    sides = {side: getattr(options, side) for side in SIDES}
+    hints = [*(c for c in sides.values() if c is not None), *options.choice.named]
+    file = open_table(path, options.header, hints)
+    _check_named(file, options)
+    columns = tuple(c for c in file.columns if c not in (*sides.values(), *file.index))
+    if not columns:
+        raise InputError(f"{path} has no columns left for the rows")
+    sides["id"] = options.id or next((c for c in file.index if c not in sides.values()), None)
+    return file, columns, sides
 
 
 def _first_id(table: Table) -> str | None:

@@ -68,10 +68,10 @@ class Boolean(Column):
 
 @dataclass(frozen=True, kw_only=True)
 class Category(Column):
-    """Few values, one-hot; `rare` is the number of values that share one feature."""
+    """Few values, one-hot; the `rare` ones share one feature, which new ones join."""
 
     values: tuple[str, ...]
-    rare: int = 0
+    rare: tuple[str, ...] = ()
 
     kind = "category"
 
@@ -81,7 +81,7 @@ class Category(Column):
         return (*(f"{self.name}={value}" for value in self.values), *rare, *self._indicator)
 
     def describe(self) -> str:
-        rare = f", {self.rare:,} rare ones together" * bool(self.rare)
+        rare = f", {len(self.rare):,} rare ones together" * bool(self.rare)
         return f"one-hot: {len(self.values):,} value{'s' * (len(self.values) != 1)}{rare}"
 
 

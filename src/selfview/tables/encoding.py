@@ -207,11 +207,10 @@ def _n_waves(column: Column) -> int:
 
 def _marked(column: Category, texts: Values, notes: Notes) -> Values:
     """The texts, with marks in place of gaps and of values that aren't known by name."""
-    known = set(column.values)
-    marked = np.array([_GAP if t is None else t if t in known else _RARE for t in texts], object)
+    own, rare = set(column.values), {None, *column.rare}
+    notes.count_new_values(column, sum(t not in own and t not in rare for t in texts))
+    marked = np.array([_GAP if t is None else t if t in own else _RARE for t in texts], object)
     notes.count_gaps(column, int((marked == _GAP).sum()))
-    if not column.rare:
-        notes.count_new_values(column, int((marked == _RARE).sum()))
     return marked
 
 

@@ -233,9 +233,9 @@ def _category(name: str, texts: Values) -> Column:
     ordered = sorted(counts, key=lambda value: (-counts[value], value))
     least = max(FEWEST if len(ordered) > MOST_VALUES else 2, RARE * count)
     frequent = [value for value in ordered if counts[value] >= least]
-    rare = len(ordered) - len(frequent)
-    if rare == 1:  # nothing to share a feature with
-        frequent, rare = ordered, 0
+    if len(ordered) - len(frequent) == 1:  # nothing to share a feature with
+        frequent = ordered
+    rare = tuple(ordered[len(frequent) :])
     covered = sum(counts[value] for value in frequent)
     if frequent and len(frequent) <= MOST_VALUES and covered >= COVERED * count:
         return Category(name=name, values=tuple(frequent), rare=rare, gaps=gaps)
