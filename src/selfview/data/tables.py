@@ -140,7 +140,8 @@ def fit_table(path: Path, options: Options) -> Dataset:
 def numbers_of_table(path: Path, options: Options) -> TableFilePreparation:
     """The preparation of a table of numbers, of which nothing is learned."""
     file, columns, sides = _opened(path, options)
-    return TableFilePreparation(columns, file.header, **sides)
+    named: dict[str, Any] = dict(sides)
+    return TableFilePreparation(columns, file.header, **named)
 
 
 def _opened(
