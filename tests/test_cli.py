@@ -34,7 +34,7 @@ def test_the_version_is_told():
     assert selfview("--version").stdout.startswith("selfview 0.")
 
 
-def test_the_demo_writes_model_metrics_and_picture(tmp_path):
+def test_the_demo_writes_model_metrics_picture_and_page(tmp_path):
     done = selfview("demo", "--epochs", 1, "--out", tmp_path / "demo")
     for words in ("Raw features", "PCA", "selfview", "Linear", "k-means ACC", "NMI", "ARI"):
         assert words in done.stdout
@@ -42,8 +42,9 @@ def test_the_demo_writes_model_metrics_and_picture(tmp_path):
     names = {path.name for path in (tmp_path / "demo").iterdir()}
     assert names == {
         *("model.safetensors", "preparation.json", "config.json", "history.csv"),
-        *("metrics.json", "embedding.png"),
+        *("metrics.json", "embedding.png", "report.html"),
     }
+    assert f"report: {tmp_path / 'demo' / 'report.html'}" in done.stdout
     scores = json.loads((tmp_path / "demo" / "metrics.json").read_text())["scores"]
     assert all(
         0.9 < scores[row]["linear_accuracy"] <= 1 for row in ("Raw features (64)", "PCA (10)")
@@ -62,7 +63,7 @@ def test_a_table_is_fitted_and_new_rows_are_embedded_alike(tmp_path, blobs):
     (tmp_path / "new.csv").write_text("\n".join([header, *rows[:7]]))
     options = ("--label", "kind", "--id", "name", "--epochs", 5)
     done = selfview("fit", "all.csv", *options, "--out", "run", cwd=tmp_path)
-    assert "linear_accuracy" in done.stdout
+    assert "linear probe " in done.stdout
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert {"model.safetensors", "preparation.json", "config.json", "history.csv"} <= names
     assert "checkpoint" not in names
@@ -95,7 +96,7 @@ def test_recordings_are_fitted_and_one_new_file_is_embedded(tmp_path, rng):
         (("fit", "digits", "--epochs", "0"), 1, "epochs must be an integer of at least 1, got 0"),
         (("fit", "digits", "--epsilon", "big"), 1, "epsilon must be 'auto' or a positive number"),
         (("fit", "digits", "--no-such-option"), 2, "No such option"),
-        (("embed", "nowhere", "digits"), 1, "can't be read"),
+        (("embed", "nowhere", "digits"), 1, "nowhere: no such folder"),
         (("embed", "nowhere", "digits", "--out", "z.doc"), 1, ".npy, .csv, .parquet"),
         (("dance",), 2, "No such command"),
     ],
