@@ -62,7 +62,7 @@ def test_measurements_are_judged_by_a_linear_fit(call, table, tmp_path):
     assert "measurements (for scores only)" in call("fit", *options, "--dry-run")[1]
     code, out, _ = call("fit", *options)
     assert code == 0
-    assert "regression_r2" in out
+    assert "linear R² " in out
     assert "kmeans_acc" not in out
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +91,9 @@ def test_a_fit_ends_in_words(tmp_path, blobs):
     assert "raw " in line
     assert f"report: {out / 'report.html'}" in done.stdout
     assert "n_left_out" not in done.stdout
+    again = run("fit", tmp_path / "rows.npz", "--label", "y", "--epochs", 1, "--out", tmp_path / "b",
+                "-q", "--no-report")  # fmt: skip
+    assert re.match(r"linear probe \d+\.\d %\n", again.stdout)
 
 
 def test_a_table_of_an_image_has_the_place_of_each_pixel(tmp_path):

@@ -39,7 +39,7 @@ from selfview.estimator.forecast import Forecast
 from selfview.evaluation import evaluate
 from selfview.evaluation.split import random_fifth
 from selfview.report.models import columns_unit
-from selfview.report.scores import Scores, in_words, mixing_table, score_table
+from selfview.report.scores import FIRST, Scores, in_words, mixing_table, score_table
 from selfview.rows.base import Rows
 from selfview.rows.conversion import as_rows
 from selfview.saving.files import locked
@@ -199,8 +199,8 @@ def _write(plan: Plan, report: bool) -> None:
     judged = _judged(model, dataset, Z, report)
     if judged is not None and (line := in_words(judged)):
         typer.echo(line)
-    elif first := next(iter(scores), None):
-        typer.echo(f"{first.replace('_', ' ')} {100 * scores[first]:.1f} %")
+    elif first := next((name for name in FIRST if name in scores), None):
+        typer.echo(f"{FIRST[first]} {100 * scores[first]:.1f} %")
     if mixing is not None:
         typer.echo(f"How groups mix: {mixing.note}")
         show_table(mixing.table)

@@ -42,6 +42,7 @@ _SCORES = {
         "how far near rows in the features are near in the raw data too",
     ),
 }
+FIRST = {"linear_accuracy": "linear probe", "regression_r2": "linear R²"}  # what a fit ends with
 # Of groups: how the score is written, and what it means.
 _MIXING = (
     (
@@ -135,7 +136,7 @@ def in_words(scores: Scores) -> str:
 
     Where there were too many rows to judge all, the line says so.
     """
-    for name, title in (("linear_accuracy", "linear probe"), ("regression_r2", "linear R²")):
+    for name, title in FIRST.items():
         raw, pca, own = (found.get(name, math.nan) for found in scores.values.values())
         if math.isfinite(own):
             others = {"PCA": pca, "raw": raw}
