@@ -91,8 +91,8 @@ def test_a_fit_ends_in_words(tmp_path, blobs):
     assert "raw " in line
     assert f"report: {out / 'report.html'}" in done.stdout
     assert "n_left_out" not in done.stdout
-    again = run("fit", tmp_path / "rows.npz", "--label", "y", "--epochs", 1, "--out", tmp_path / "b",
-                "-q", "--no-report")  # fmt: skip
+    options = ("--label", "y", "--epochs", 1, "--out", tmp_path / "b", "-q", "--no-report")
+    again = run("fit", tmp_path / "rows.npz", *options)
     assert re.match(r"linear probe \d+\.\d %\n", again.stdout)
 
 
