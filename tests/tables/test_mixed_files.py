@@ -161,3 +161,33 @@ def test_a_model_saved_from_python_reads_files_by_its_table(frame, tmp_path):
 
     Z = loaded.transform(as_rows(dataset.X))
     np.testing.assert_allclose(Z, model.transform(frame), atol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore::selfview.CollapseWarning")
+def test_the_command_line_takes_choices_and_repeats_them(frame, tmp_path, monkeypatch, capsys):
+    import sys
+
+    from selfview.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    frame.to_csv("people.csv", index=False)
+
+    def call(*words):
+        monkeypatch.setattr(sys, "argv", ["selfview", *words])
+        with pytest.raises(SystemExit) as end:
+            main()
+        assert not end.value.code
+        return capsys.readouterr().out
+
+    chosen = ("--drop", "joined,street", "--categorical", "member", "--numeric", "row")
+    told = call("fit", "people.csv", *chosen, "--epochs", "1", "-q", "--no-report", "--out", "run")
+    lines = {line.split()[0]: line for line in told.splitlines() if line}
+    assert lines["joined"].endswith("dropped")
+    assert "category" in lines["member"]
+    assert "number" in lines["row"]
+    again = call("fit", "--config", "run/config.json", "-q", "--no-report", "--out", "again")
+    assert again.splitlines()[:13] == told.splitlines()[:13]
+    made, repeated = (tmp_path / run / "preparation.json" for run in ("run", "again"))
+    assert made.read_bytes() == repeated.read_bytes()
+    one, two = (SelfView.load(run).encoder_.state_dict() for run in ("run", "again"))
+    assert all((one[name] == two[name]).all() for name in one)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from selfview.tables.frames import Values, texts_of
 
 GAPS = frozenset(("", "na", "n/a", "#n/a", "<na>", "nan", "null", "none", "nat", "?", "-"))
+_LONGEST = max(map(len, GAPS))
 _TRUTH = {
     **dict.fromkeys(("true", "yes", "y", "t"), 1.0),
     **dict.fromkeys(("false", "no", "n", "f"), 0.0),
@@ -46,7 +47,7 @@ def _stripped(text: str | None) -> str | None:
     if text is None:
         return None
     text = text.strip()
-    return None if text.casefold() in GAPS else text
+    return None if len(text) <= _LONGEST and text.casefold() in GAPS else text
 
 
 def as_texts(values: Values) -> Values:
