@@ -17,6 +17,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
@@ -551,6 +552,22 @@ def test_partial_fit_goes_on_training(blobs):
     assert len(model.history_) == 6
     assert model.history_[-1]["epoch"] == 6
     assert not torch.equal(model.network_.state_dict()["encoder.1.weight"], weights)
+
+
+def test_partial_fit_after_a_fit_keeps_what_was_learned(rng):
+    """Rows of more columns than the principal components on which `fit` learned."""
+    X = load_digits().data[:400].astype(np.float32)
+    X = np.concatenate([X, X[:, ::-1] + rng.normal(size=X.shape)], axis=1).astype(np.float32)
+    model = SelfView(epochs=20, random_state=0, verbose=0).fit(X)
+    before = model.transform(X)
+    after = model.partial_fit(X).transform(X)
+    assert not np.array_equal(before, after)
+    near = [
+        NearestNeighbors(n_neighbors=10).fit(Z).kneighbors(return_distance=False)
+        for Z in (before, after)
+    ]
+    kept = np.mean([len({*a} & {*b}) / 10 for a, b in zip(*near, strict=True)])
+    assert kept > 0.5
 
 
 def test_partial_fit_refuses_other_features(blobs):

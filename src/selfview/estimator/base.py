@@ -154,7 +154,7 @@ class Embedder(VerdictMixin, TransformMixin):
         """
         started = hasattr(self, "network_")
         rows, plan = self._prepare(X, passes=True)
-        plan = self._complete(rows, plan)
+        plan = self._complete(rows, plan, project=not started)  # a fitted network takes the rows
         keeper = Checkpoints(None, {})
         if not started:
             return self._learn(X, rows, plan, self._start(plan), 1, keeper)
@@ -455,7 +455,7 @@ class Embedder(VerdictMixin, TransformMixin):
             precision=self.precision,
         )
 
-    def _complete(self, rows: Rows, plan: FitPlan) -> FitPlan:  # noqa: ARG002
+    def _complete(self, rows: Rows, plan: FitPlan, project: bool = True) -> FitPlan:  # noqa: ARG002
         """What of the plan all processes find together: nothing, unless a method says so."""
         return plan
 

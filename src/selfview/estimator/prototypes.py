@@ -117,8 +117,8 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         links = {} if plan.links is None else {"neighbours": plan.links.checksum}
         return super()._identity(rows, plan) | links
 
-    def _complete(self, rows: Rows, plan: FitPlan) -> FitPlan:
-        """The plan with principal components, settings and neighbours."""
+    def _complete(self, rows: Rows, plan: FitPlan, project: bool = True) -> FitPlan:
+        """The plan with settings, neighbours and, if the network shall see them, components."""
         recipe, stream = RECIPES[self.recipe], plan.stream
         folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
         kind = recipe.text if plan.summary.text_like else recipe.dense
@@ -126,7 +126,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         groups = plan.groups
         if groups is not None and not usable_groups(groups):
             groups = None
-        if kind.components and perceptron and not stream:
+        if project and kind.components and perceptron and not stream:
             projected = projected_rows(rows, plan.summary, kind, folder, groups)
             in_memory = projected.stored is None or projected.stored.fits
             plan = replace(plan, shape=projected.shape, projected=projected, searchable=in_memory)
