@@ -315,7 +315,7 @@ def test_an_embedding_with_row_names_is_evaluated_without_them(call, tmp_path, b
         (("fit", "digits", "--label", "x"), 1, "can't be given with the dataset"),
         (("embed", "run", "rows.csv", "--out", "folder.csv"), 1, "is a folder"),
         (("embed", "rows.csv", "rows.csv"), 1, "can't be read"),
-        (("export", "nowhere"), 1, "can't be read"),
+        (("export", "nowhere"), 1, "nowhere: no such folder"),
         (("export", "nowhere", "--format", "gguf"), 2, "onnx, torchscript, safetensors"),
     ],
 )
@@ -335,7 +335,7 @@ def test_a_wrong_call_gets_one_line_that_says_what_to_do(call, table, tmp_path, 
 @pytest.mark.parametrize(
     ("line", "offered"),
     [
-        ("selfview ex", {"export"}),
+        ("selfview ex", {"explain", "export"}),
         ("selfview fit fsd", {"fsdd"}),
         ("selfview fit ro", {"rows.csv"}),
         ("selfview fit digits --recipe pa", {"paper"}),

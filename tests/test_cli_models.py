@@ -91,6 +91,7 @@ def test_a_saved_model_is_reported_on_rows_that_are_given(call, X):
     assert "2 epochs in" in page
 
 
+@pytest.mark.slow
 def test_the_demo_is_a_run_like_others(call):
     assert call("demo", "--epochs", 1, "--out", "demo")[0] == 0
     code, out, err = call("report", "demo", "--layout", "pca")

@@ -195,11 +195,12 @@ def test_the_adaptive_temperature_brings_the_entropy_to_its_target(blobs):
 def test_auto_steps_grow_with_the_rows_and_stay_few(rng):
     def steps(*shape, **given):
         rows = as_rows(np.broadcast_to(rng.normal(size=(1, *shape[1:])), shape))
-        model = small(epochs="auto", **given)
+        model = small(**{"n_components": 10, "epochs": "auto", **given})
         plan = model._complete(rows, model._plan(rows))
         return plan.epochs * n_batches(shape[0], 256)
 
-    assert 100 <= steps(200, 5) < steps(900, 5) < steps(3000, 5) <= 520
+    assert 50 <= steps(200, 5) < steps(900, 5) < steps(3000, 5) <= 520
+    assert steps(3000, 5, n_components=2) > 2 * steps(3000, 5)
     assert steps(3000, 5) == steps(3000, 700)
     assert steps(50_000, 5) > 2000
     fewest, most = AUTO_STEPS  # of encoders whose step may cost anything

@@ -194,6 +194,7 @@ def mmd(Z):
     return kernel(Z, Z) + kernel(prior, prior) - 2 * kernel(Z, prior)
 
 
+@pytest.mark.slow
 def test_aggregated_posterior_moves_towards_the_prior(rng):
     X = (rng.uniform(-1, 1, size=(100, 2)) @ rng.normal(size=(2, 12))).astype(np.float32)
     # A custom encoder: ours begins, and with batch norm stays, at the prior's mean and variance.

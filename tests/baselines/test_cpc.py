@@ -60,6 +60,7 @@ def waves(rng, foretold):
     return (X if foretold else rng.permuted(X, axis=None)), speed
 
 
+@pytest.mark.slow
 def test_a_sequence_that_can_be_foretold_is_learned(rng):
     X, speed = waves(rng, foretold=True)
     noise, _ = waves(rng, foretold=False)

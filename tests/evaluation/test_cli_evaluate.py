@@ -145,7 +145,7 @@ def test_a_wrong_call_exits_with_2(files):
         (("z.npy", "y.npy", "--label", "a"), "y.npy has no named columns"),
         (("z.npy", "--label", "a"), "--label needs a table with named columns, and z.npy has none"),
         (("z.npy", "table.csv", "--label", "sort"), "no column 'sort' for label, but columns 'a'"),
-        (("table.csv", "--label", "a"), "table.csv: column 'kind' holds no numbers"),
+        (("table.csv", "--label", "a"), "column 'kind': 'class 0' is not a number"),
         (("z.npy", "table.csv"), "column 'kind' holds no numbers; if it holds the labels, name it"),
     ],
 )

@@ -23,6 +23,7 @@ def idx(name, offset):
     return np.frombuffer(raw, np.uint8, offset=offset)
 
 
+@pytest.mark.slow
 def test_fashion_mnist_pca_has_the_known_linear_and_clustering_scores():
     parts = ("train", "t10k")
     images = [idx(f"{part}-images-idx3-ubyte.gz", 16).reshape(-1, 784) for part in parts]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 
 from hostile import Evil, objects
 from selfview import InputError
@@ -29,13 +30,19 @@ def all_is_large(monkeypatch):
     monkeypatch.setattr("selfview.data.guard.IN_MEMORY", 0)
 
 
-@pytest.mark.parametrize("name", ["model.pt", "model.pkl", "rows.pickle", "rows.joblib", "rows.h5"])
+@pytest.mark.parametrize("name", ["model.pkl", "rows.pickle", "rows.joblib", "rows.pt", "rows.h5"])
 def test_files_that_only_code_can_read_are_not_data(name, tmp_path, sentinel):
     import pickle
 
     (tmp_path / name).write_bytes(pickle.dumps(Evil(sentinel)))
-    with pytest.raises(InputError, match="files of this kind can't be read"):
+    with pytest.raises(SelfViewError, match="can't be read"):
         read(tmp_path / name)
+
+
+def test_objects_in_a_file_of_torch_save_are_never_unpickled(tmp_path, sentinel):
+    torch.save({"X": torch.ones(4, 2), "more": Evil(sentinel)}, tmp_path / "rows.pt")
+    with pytest.raises(FileFormatError, match="can't be read"):
+        read(tmp_path / "rows.pt")
 
 
 @pytest.mark.parametrize("part", ["data", "indices", "indptr", "shape", "format"])

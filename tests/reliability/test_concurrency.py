@@ -183,6 +183,7 @@ print(set(mapped))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="mallinfo is glibc's")
 def test_a_fit_leaves_the_allocators_settings_alone():
     # In a process of its own: blocks that other tests have freed would be taken first.

@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.slow
 def test_peak_memory_does_not_grow_with_the_rows_on_disk(tmp_path):
     script = Path(__file__).with_name("flat.py")
     environment = os.environ | {"SELFVIEW_CACHE": str(tmp_path / "cache")}

@@ -190,12 +190,13 @@ def _features(
     """
     import numpy as np
 
-    from selfview.data import Dataset, read
+    from selfview.data import Dataset
+    from selfview.data.dataset import Options
     from selfview.data.guard import report_bad_rows
     from selfview.data.label_files import side_values
     from selfview.data.labels import read_labels
     from selfview.data.table_rows import read_rows
-    from selfview.data.tables import TABLES, existing_column, open_table
+    from selfview.data.tables import TABLES, existing_column, numbers_of_table, open_table
     from selfview.errors import InputError
 
     if path.suffix.lower() not in TABLES:
@@ -207,8 +208,9 @@ def _features(
     table = open_table(path, None, [c for c in (label, id, groups) if c])
     own = [c for c in table.columns if re.fullmatch(r"selfview\d+", c)]
     label = label if strict or label in table.columns else None
-    if not own:
-        return read(path, label=label, id=id, groups=groups)
+    if not own:  # words in it are a mistake, and not encoded as those of a table to learn from
+        asked = Options(label=label, id=id, groups=groups)
+        return numbers_of_table(path, asked).read_files(path, asked)
     sides = {"label": label, "id": id, "groups": groups}
     aside = [existing_column(table, column, side) for side, column in sides.items() if column]
     rows = read_rows(table, own, aside)
