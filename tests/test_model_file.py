@@ -3,6 +3,8 @@
 import json
 import shutil
 import struct
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -20,6 +22,21 @@ from selfview.saving.tensor_file import read_state, write_state
 
 # A few steps teach nothing, and a run says so; here that is meant.
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")
+
+
+def test_a_fit_and_a_loaded_model_need_no_compiler(tmp_path):
+    """Importing PyTorch's compiler takes seconds; some operations on meta tensors do it unasked."""
+    script = """
+import sys, numpy as np
+from selfview import SelfView
+X = np.random.default_rng(0).normal(size=(60, 4))
+SelfView(2, epochs=1, random_state=0, verbose=0).fit(X).save(sys.argv[1])
+SelfView.load(sys.argv[1]).transform(X)
+print(sorted({"torch._dynamo", "torch.fx.experimental.symbolic_shapes"} & {*sys.modules}))
+"""
+    command = [sys.executable, "-W", "ignore", "-c", script, str(tmp_path / "run")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[]\n", done.stderr
 
 
 def small(**kwargs):

@@ -101,6 +101,8 @@ def neighbours(name: str, value: Any) -> Any:
 
 def metric(name: str, value: Any) -> str:
     """`value` if it is "auto" or a distance that scikit-learn's search knows."""
+    if isinstance(value, str) and value == "auto":
+        return value
     from sklearn.neighbors import VALID_METRICS
 
     if isinstance(value, str) and value == "precomputed":

@@ -122,7 +122,9 @@ class ScaledEncoder(nn.Sequential):
         self.register_buffer("shift", torch.zeros(()))
         self.register_buffer("scale", torch.tensor(scale, dtype=torch.float32))
         self.register_buffer("centre", torch.zeros(last.out_features))
-        self.register_buffer("axes", torch.eye(last.out_features))
+        # torch.eye would import the compiler, for seconds, where a model is loaded ("meta" device).
+        axes = torch.zeros(last.out_features, last.out_features).fill_diagonal_(1.0)
+        self.register_buffer("axes", axes)
 
     def features(self, x: Tensor, parts: int = 1) -> Tensor:
         """What the layers give: what training looks at."""
@@ -139,12 +141,9 @@ class ScaledEncoder(nn.Sequential):
     @torch.no_grad()
     def fold(self, mean: Tensor, scale: Tensor, basis: Tensor) -> None:
         """Take rows x where ``((x - mean) / scale) @ basis`` was taken: the first layer changes."""
-        at, first = next((i, m) for i, m in enumerate(self) if isinstance(m, nn.Linear))
-        whole = nn.Linear(len(basis), first.out_features, device="meta")  # draws no weights
-        whole = whole.to_empty(device=first.weight.device)
-        whole.weight.copy_(first.weight @ basis.to(first.weight).T)
-        whole.bias.copy_(first.bias)
-        self[at] = whole
+        first = next(m for m in self if isinstance(m, nn.Linear))
+        first.weight = nn.Parameter(first.weight @ basis.to(first.weight).T)
+        first.in_features = len(basis)
         self.shift, self.scale = mean.to(first.weight), scale.to(first.weight)
 
     def expect(self, shift: Tensor, scale: Tensor, n_features: int) -> None:

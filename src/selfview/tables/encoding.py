@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder, RobustScaler
 
 from selfview.tables.columns import (
     CYCLES,
@@ -142,6 +140,9 @@ class _Numeric:
     """Numbers, truth values, frequencies and dates: scaled, clipped, gaps filled and marked."""
 
     def __init__(self, columns: Sequence[Column], as_is: bool) -> None:
+        from sklearn.impute import SimpleImputer  # here: every import of selfview would wait for it
+        from sklearn.preprocessing import RobustScaler
+
         self._columns = columns
         parts = [(c, wave) for c in columns for wave in (False, *[True] * _n_waves(c))]
         marked = np.array([c.gaps and not wave for c, wave in parts])
@@ -172,6 +173,8 @@ class _OneHot:
     """Categories: a feature for each value, for the rare ones together, and for gaps."""
 
     def __init__(self, columns: Sequence[Category]) -> None:
+        from sklearn.preprocessing import OneHotEncoder
+
         self._columns = columns
         values = [[*c.values, *[_RARE] * bool(c.rare), *[_GAP] * c.gaps] for c in columns]
         self.owners = [c.name for c, own in zip(columns, values, strict=True) for _ in own]

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.preprocessing import RobustScaler
 
 from selfview.errors import InputError
 from selfview.tables.columns import (
@@ -193,6 +192,8 @@ def _number(name: str, numbers: NDArray[np.float64], lenient: bool = False) -> C
 
 def robust_scale(numbers: NDArray[np.float64]) -> tuple[float, float]:
     """Median and interquartile range; where that is 0, half the range, and 1 of equal numbers."""
+    from sklearn.preprocessing import RobustScaler
+
     finite = numbers[np.isfinite(numbers)]
     low, high = np.percentile(finite, (25, 75))
     scaler = RobustScaler(unit_variance=False).fit(finite[:, None])
