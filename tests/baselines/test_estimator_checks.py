@@ -17,17 +17,10 @@ from selfview.baselines import (
     VariationalAutoEncoder,
 )
 
-LEARNED = [
-    kind(2, epochs=1, random_state=0, verbose=0)
-    for kind in (
-        AutoEncoder,
-        SparseAutoEncoder,
-        DenoisingAutoEncoder,
-        VariationalAutoEncoder,
-        AdversarialAutoEncoder,
-        CPC,
-    )
-]
+QUICK = dict(epochs=1, random_state=0, verbose=0)
+LEARNED = [kind(2, **QUICK) for kind in (AutoEncoder, CPC)]
+# Each an autoencoder with another loss: `make test-slow` checks them too.
+KINDS = (SparseAutoEncoder, DenoisingAutoEncoder, VariationalAutoEncoder, AdversarialAutoEncoder)
 CLASSICAL = [
     Raw(),
     PCA(2, random_state=0),
@@ -47,4 +40,14 @@ OBJECTS = {"check_dtype_object": "arrays of objects are refused, also those that
     expected_failed_checks=lambda _: OBJECTS,
 )
 def test_scikit_learns_estimator_check(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::selfview.errors.SelfViewWarning")
+@parametrize_with_checks(
+    [kind(2, **QUICK) for kind in KINDS],
+    expected_failed_checks=lambda _: OBJECTS,
+)
+def test_scikit_learns_estimator_check_of_other_autoencoders(estimator, check):
     check(estimator)

@@ -159,6 +159,12 @@ def test_newsgroups_are_the_papers(real: Path) -> None:
     assert len(news.classes) == 20
     assert news.classes[0] == "alt.atheism"
     assert news.y is not None
+
+
+@pytest.mark.slow
+def test_newsgroups_are_probed_as_in_the_paper(real: Path) -> None:
+    news = load_dataset("20news")
+    assert news.y is not None
     Z = pca(news.X.astype(np.float64), svd_solver="arpack")
     # One split of a fifth of 17,027 posts has a standard error of 0.9.
     assert np.mean([probe(Z, news.y, seed) for seed in (0, 1)]) == pytest.approx(46.0, abs=0.8)
