@@ -254,7 +254,7 @@ def page(records: list[dict[str, Any]]) -> str:
         f"{_seeds(seeds)}, one machine ({first['processor']}, {first['threads']} threads, PyTorch "
         f"{first['torch']}, "
         f"commit {first.get('commit', 'not recorded')[:12]}). Labels serve the scores alone. "
-        f"Seconds are of {_seeds(timed)}, with nothing beside.",
+        f"Seconds are of {_seeds(timed)}.",
         "Command: `make contest`; records: `results/contest.jsonl`.",
         "",
         "![Quality over seconds](figures/contest.png)",
