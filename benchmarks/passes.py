@@ -39,7 +39,7 @@ WITHOUT = {
     "products": patch.object(Convolution, "forward", without_products),
     "layout": patch.object(Convolution, "forward", nn.Conv2d.forward),
     "together": patch("selfview.networks.encoders.forward_views", one_after_another),
-    "constant": patch("selfview.pairs.without_weight_grad", lambda _: nullcontext()),
+    "constant": patch("selfview.estimator.pairs.without_weight_grad", lambda _: nullcontext()),
     "cast": patch("selfview.method.autocast_weights", lambda *_: nullcontext()),
 }
 

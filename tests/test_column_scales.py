@@ -12,8 +12,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from selfview import CollapseWarning, SelfView
-from selfview.neighbours import nearest, search_points
-from selfview.pairs import two_views
+from selfview.estimator.pairs import two_views
+from selfview.neighbours.search import nearest, search_points
 from selfview.rows.conversion import as_rows
 from selfview.training.loop import Step
 

@@ -8,7 +8,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning, evaluate
-from selfview.groups import (
+from selfview.neighbours.across_groups import (
     RIDGE,
     centred,
     group_search,

@@ -17,13 +17,13 @@ SOURCE = Path(selfview.__file__).parent
 ORDER = (
     *("errors", "labels", "tables", "distributed", "rows", "networks", "saving"),
     *("views", "targets", "losses", "whitening", "health", "explain", "clusters", "training"),
-    *("neighbours", "linked_rows", "groups", "estimator", "pairs", "method", "baselines"),
+    *("neighbours", "estimator", "method", "baselines"),
     *("evaluation", "data", "anndata", "paper", "report", "cli", "__main__"),
 )
 # `plot` and `report` of a fitted model call the report when they are called, not before.
 SHOWN = {("estimator", "report")}
 STRANGERS = {"views", "targets", "losses", "networks", "training"}
-LEARNING = (*STRANGERS, "pairs", "groups", "estimator", "method", "baselines")
+LEARNING = (*STRANGERS, "neighbours", "estimator", "method", "baselines")
 
 
 def imports(path):
@@ -52,7 +52,7 @@ EDGES = {
 
 def test_the_rules_see_the_imports():
     assert ("method", "estimator") in EDGES
-    assert ("pairs", "views") in EDGES
+    assert ("estimator", "views") in EDGES
 
 
 def test_imports_go_left_to_right_only():

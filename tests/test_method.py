@@ -21,9 +21,10 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
-from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning, evaluate, pairs
+from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning, evaluate
+from selfview.estimator import pairs
 from selfview.estimator.plan import AUTO_STEPS
-from selfview.neighbours import Neighbours
+from selfview.neighbours.search import Neighbours
 from selfview.networks.forward import split_views
 from selfview.rows.conversion import as_rows
 from selfview.training.loop import Step, n_batches

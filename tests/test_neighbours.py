@@ -6,8 +6,8 @@ import scipy.sparse as sp
 import torch
 from sklearn.neighbors import NearestNeighbors
 
-from selfview import neighbours
-from selfview.neighbours import Neighbours, nearest, search_points
+from selfview.neighbours import search
+from selfview.neighbours.search import Neighbours, nearest, search_points
 from selfview.rows.conversion import as_rows
 from selfview.training.loop import Step
 
@@ -60,8 +60,8 @@ def test_fewer_rows_than_neighbours_give_all_others(n):
 
 
 def test_above_the_limit_the_cells_around_a_row_hold_nearly_all_its_neighbours(rng, monkeypatch):
-    monkeypatch.setattr(neighbours, "EXACT_ROWS", 500)
-    monkeypatch.setattr(neighbours, "BLOCK", 300)
+    monkeypatch.setattr(search, "EXACT_ROWS", 500)
+    monkeypatch.setattr(search, "BLOCK", 300)
     centres = rng.normal(size=(20, 30)) * 2
     X = (centres[rng.integers(0, 20, 4000)] + rng.normal(size=(4000, 30))).astype(np.float32)
     found, exact = found_for(X, 10), truth(X, 10)
@@ -72,7 +72,7 @@ def test_above_the_limit_the_cells_around_a_row_hold_nearly_all_its_neighbours(r
 
 
 def test_rows_that_are_all_equal_have_neighbours_in_cells_too(monkeypatch):
-    monkeypatch.setattr(neighbours, "EXACT_ROWS", 100)
+    monkeypatch.setattr(search, "EXACT_ROWS", 100)
     found = found_for(np.ones((300, 4), np.float32), 5)
     assert found.min() >= 0
     assert found.max() < 300
@@ -93,7 +93,7 @@ def test_what_was_found_is_kept_with_the_run(rng, tmp_path, monkeypatch):
     kept = tmp_path / Neighbours.FILE
     assert kept.exists()
     with monkeypatch.context() as without:
-        without.setattr(neighbours, "nearest", None)
+        without.setattr(search, "nearest", None)
         torch.testing.assert_close(drawn(X, tmp_path), first)
     kept.write_bytes(b"damaged")
     torch.testing.assert_close(drawn(X, tmp_path), first)
@@ -104,7 +104,7 @@ def test_what_was_found_is_kept_with_the_run(rng, tmp_path, monkeypatch):
 def test_what_was_found_is_taken_for_the_same_rows_up_to_rounding(rng, tmp_path, monkeypatch):
     X = rng.random((30, 3), dtype=np.float32)
     first = drawn(X, tmp_path, dict(mean_norm=1.0, column_stds=(0.3, 2.0)))
-    monkeypatch.setattr(neighbours, "nearest", None)
+    monkeypatch.setattr(search, "nearest", None)
     again = drawn(X, tmp_path, dict(mean_norm=1.0 + 1e-15, column_stds=(0.1 + 0.2, 2.0)))
     torch.testing.assert_close(again, first)
     with pytest.raises(TypeError, match="not callable"):

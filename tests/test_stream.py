@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 from selfview import SelfView, evaluate, health, load_dataset
-from selfview.neighbours import nearest, search_points
+from selfview.neighbours.search import nearest, search_points
 from selfview.rows.conversion import as_rows
 from selfview.rows.stream import WINDOW_BYTES, WINDOW_ROWS, Stream
 from selfview.training.schedules import stream_rate

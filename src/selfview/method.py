@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from selfview.estimator import clustering, parameters
 from selfview.estimator.epoch_end import EpochEnd
+from selfview.estimator.pairs import two_views
 from selfview.estimator.plan import FitPlan
 from selfview.estimator.prototypes import PrototypeEmbedder
 from selfview.estimator.recipes import RECIPES, SCHEDULES
@@ -18,7 +19,6 @@ from selfview.losses import info_nce, swapped_kl
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead
 from selfview.networks.forward import autocast_weights, split_views
-from selfview.pairs import two_views
 from selfview.targets import adapt_temperature, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training.loop import Phase, Step
 from selfview.views import VIEWS

@@ -23,7 +23,7 @@ import torch._dynamo  # noqa: F401 (else every child imports it, at its first st
 from safetensors.torch import save_file
 from small_fits import rows, small_model
 
-from selfview.neighbours import Neighbours
+from selfview.neighbours.search import Neighbours
 from selfview.saving import files
 from selfview.saving.checkpoints import Checkpoints
 

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from torch import nn
 
 from selfview.errors import InputError
-from selfview.linked_rows import brought
+from selfview.neighbours.precomputed import brought
 from selfview.networks.encoders import ENCODERS
 
 Checks = Mapping[str, Callable[[str, Any], object]]  # of a class' parameters, by their names

@@ -16,9 +16,9 @@ from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.devices import resolve_device, resolve_precision
 from selfview.estimator.recipes import USUAL_NORM, Kind, Settings, by_angle, input_scale
-from selfview.groups import without_differences
-from selfview.linked_rows import LinkedNeighbours, LinkedRows
-from selfview.neighbours import Neighbours
+from selfview.neighbours.across_groups import without_differences
+from selfview.neighbours.precomputed import LinkedNeighbours, LinkedRows
+from selfview.neighbours.search import Neighbours
 from selfview.networks import encoders
 from selfview.rows.base import Rows, Summary
 from selfview.rows.projection import ProjectedRows, Projection, principal_components

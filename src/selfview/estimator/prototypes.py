@@ -21,9 +21,9 @@ from selfview.estimator.forecast import encoder_name
 from selfview.estimator.plan import FitPlan, projected_rows
 from selfview.estimator.recipes import RECIPES, input_scale, settings_of
 from selfview.estimator.showing import ShowMixin
-from selfview.groups import GroupNeighbours, usable_groups
-from selfview.linked_rows import LinkedNeighbours, brought, linked_rows
-from selfview.neighbours import Neighbours
+from selfview.neighbours.across_groups import GroupNeighbours, usable_groups
+from selfview.neighbours.precomputed import LinkedNeighbours, brought, linked_rows
+from selfview.neighbours.search import Neighbours
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead, ScaledEncoder
 from selfview.networks.start import START_ROWS, principal_start

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from selfview.neighbours import COMPONENTS
+from selfview.neighbours.search import COMPONENTS
 from selfview.networks.encoders import WIDTH
 from selfview.rows.base import Summary
 from selfview.training.schedules import cosine_rate, dropping_rate

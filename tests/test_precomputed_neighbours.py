@@ -12,7 +12,7 @@ from sklearn.neighbors import NearestNeighbors, kneighbors_graph
 
 from selfview import SelfView
 from selfview.errors import CheckpointError, InputError, SelfViewWarning
-from selfview.linked_rows import LinkedNeighbours, linked_rows
+from selfview.neighbours.precomputed import LinkedNeighbours, linked_rows
 from selfview.training.loop import Step
 
 X = load_digits().data[:300].astype(np.float32)

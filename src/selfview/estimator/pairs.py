@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from selfview.estimator.recipes import Settings
-from selfview.linked_rows import LinkedNeighbours
-from selfview.neighbours import Neighbours
+from selfview.neighbours.precomputed import LinkedNeighbours
+from selfview.neighbours.search import Neighbours
 from selfview.networks.encoders import EncoderHead, scale_of
 from selfview.networks.forward import without_weight_grad
 from selfview.training.loop import Step

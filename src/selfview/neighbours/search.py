@@ -3,7 +3,7 @@
 Rows are compared in their leading principal components: noise in many columns hides which rows are
 near. The search is exact up to `EXACT_ROWS` rows. Above, rows are sorted into about sqrt(n) cells,
 and looked for in the cells around their own (an inverted file, as in Faiss). Users may name a
-metric for the search, or bring neighbours of their own (linked_rows.py).
+metric for the search, or bring neighbours of their own (precomputed.py).
 """
 
 import math
