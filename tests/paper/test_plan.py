@@ -70,8 +70,8 @@ def test_the_options_of_a_choice_make_it_again():
 def test_a_table_says_what_was_spent_on_it():
     choice = Choice(CONVERGED, datasets=["fsdd"])
     efforts = {name: choice.effort(choice.piece(name)) for name in ("table2", "table5", "fig5")}
-    assert "FSDD: 400 epochs, 3,000 rows, 3 seeds" in efforts["table2"]
-    assert "FSDD: 400 epochs, 3,000 rows, 2 seeds" in efforts["table5"]
+    assert "FSDD: 200 epochs, 3,000 rows, 3 seeds" in efforts["table2"]
+    assert "FSDD: 200 epochs, 3,000 rows, 2 seeds" in efforts["table5"]
     assert "FSDD: 134 epochs, 3,000 rows, 1 seed" in efforts["fig5"]
 
 
