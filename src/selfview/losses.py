@@ -76,13 +76,15 @@ def info_nce(
         centre = shard.mean(z1.detach(), 0)
         z1, z2 = z1 - centre, z2 - centre
         all1, all2 = shard.gather(z1), shard.gather(z2)
-        there = power * _log_kernel(z1, all2)  # (batch, whole batch)
-        back = there.T if len(all1) == len(z1) else power * _log_kernel(z2, all1)
-        repulsion = (there.logsumexp(1) + back.logsumexp(1)).mean() / 2
+        there = _cauchy(z1, all2, power)  # (batch, whole batch)
+        back = there.T if len(all1) == len(z1) else _cauchy(z2, all1, power)
+        repulsion = (finite_log(there.sum(1)) + finite_log(back.sum(1))).mean() / 2
         alike = -power * torch.log1p((z1 - z2).square().sum(1)).mean()
         return repulsion - attraction * alike
 
 
-def _log_kernel(a: Tensor, b: Tensor) -> Tensor:
-    squares = a.square().sum(1, keepdim=True) + b.square().sum(1) - 2 * a @ b.T
-    return -torch.log1p(squares.clamp_min(0))
+def _cauchy(a: Tensor, b: Tensor, power: float) -> Tensor:
+    """Similarities (1 + |a - b|^2) ** -power of all pairs."""
+    norms = a.square().sum(1, keepdim=True) + b.square().sum(1)
+    squares = torch.addmm(norms, a, b.T, alpha=-2).clamp_min(0)
+    return torch.exp(-power * torch.log1p(squares))
