@@ -110,10 +110,13 @@ def structure(
 def principal_components(X: Floats) -> tuple[Floats, Floats]:
     """Scores (n, rank) and axes (rank, n_features) of the principal components, largest first."""
     centred = X - X.mean(axis=0)
-    values, left = np.linalg.eigh(centred @ centred.T)  # there are at most `SAMPLE_ROWS` rows
+    n, columns = centred.shape  # of the two products the smaller one has the same eigenvalues
+    values, vectors = np.linalg.eigh(centred.T @ centred if columns < n else centred @ centred.T)
     positive = values > 1e-12 * max(values[-1], TINY)
-    left, sizes = left[:, positive][:, ::-1], np.sqrt(values[positive][::-1])
-    return left * sizes, left.T @ centred / sizes[:, None]
+    vectors, sizes = vectors[:, positive][:, ::-1], np.sqrt(values[positive][::-1])
+    if columns < n:
+        return centred @ vectors, vectors.T
+    return vectors * sizes, vectors.T @ centred / sizes[:, None]
 
 
 def _log_contrast(rows: Floats) -> float:
