@@ -4,7 +4,7 @@
     python benchmarks/ablation.py show [--records results/ablation.jsonl]
 
 `run` appends a line of JSON for every fit; what is on record is not run again. `show` writes the
-table of docs/ablation.md: the difference of each score to that of the default, as a mean over sets
+table in docs/method.md: the difference of each score to that of the default, as a mean over sets
 and seeds. The sets are the contest's, and need SELFVIEW_DATA. Nothing is timed.
 """
 
@@ -23,7 +23,8 @@ from selfview.estimator.recipes import RECIPES, Recipe
 
 ROOT = Path(__file__).parents[1]
 RECORDS = ROOT / "results" / "ablation.jsonl"
-PAGE = ROOT / "docs" / "ablation.md"
+PAGE = ROOT / "docs" / "method.md"
+MARKS = ("<!-- ablation: made by benchmarks/ablation.py show -->", "<!-- end of ablation -->")
 SETS = ("digits", "isolet", "fsdd", "satimage", "ag_news")
 
 
@@ -85,19 +86,20 @@ def run(args: argparse.Namespace) -> None:
 
 
 def show(args: argparse.Namespace) -> None:
-    records = read_records(args.records)
-    PAGE.write_text(page(records))
+    before, rest = PAGE.read_text().split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    made = section(read_records(args.records))
+    PAGE.write_text(f"{before}{MARKS[0]}\n{made}{MARKS[1]}{after}")
     print(f"wrote {PAGE}")
 
 
-def page(records: list[dict[str, Any]]) -> str:
-    """The table of differences, as a page."""
+def section(records: list[dict[str, Any]]) -> str:
+    """The table of differences, and what they are of."""
     whole = {(r["set"], r["seed"]): r for r in records if r["part"] == "nothing"}
     sets = [name for name in SETS if any(name == s for s, _ in whole)]
     seeds = len({seed for _, seed in whole})
     first = records[0]
     lines = [
-        "# What each part of the default is worth",
         "",
         f"The default without one of its parts: points that are gained or lost, as means over "
         f"{len(sets)} sets ({', '.join(sets)}) and {seeds} seed{'s' * (seeds > 1)}. In brackets "
@@ -117,7 +119,7 @@ def page(records: list[dict[str, Any]]) -> str:
         if mine:
             found = " | ".join(change(mine, whole, m) for m in MEASURES)
             lines.append(f"| {part} | {found} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", ""])
 
 
 def change(
