@@ -33,22 +33,6 @@ class ParquetFile:
             if self._file.metadata.num_rows == 0:
                 raise FileFormatError(f"{self.path} holds no rows")
 
-    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
-        schema = self._file.schema_arrow
-        wrong = [c for c in columns if not _is_numeric(schema.field(c).type)]
-        if wrong:
-            raise InputError(
-                f"{self.path}: {', '.join(map(repr, wrong[:5]))} holds no numbers; "
-                "name it as --label, --id or --groups, or leave it out of the file"
-            )
-        start = 0
-        with reading(self.path, "Parquet"):
-            wanted = list(dict.fromkeys((*columns, *aside)))
-            for batch in self._file.iter_batches(ROWS, columns=wanted):
-                yield self._chunk(batch, columns, aside, start)
-                start += batch.num_rows
-        need("pyarrow").default_memory_pool().release_unused()
-
     def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         start = 0
         with reading(self.path, "Parquet"):
@@ -95,26 +79,6 @@ class ParquetFile:
         lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
         if not lists or not _is_numeric(kind.value_type):
             raise InputError(f"{self.path}: {column!r} must hold lists of numbers, got {kind}")
-
-    def _chunk(
-        self, batch: Any, columns: Sequence[str], aside: Sequence[str], start: int
-    ) -> TableRows:
-        values = np.empty((batch.num_rows, len(columns)), dtype=np.float32)
-        for i, column in enumerate(columns):
-            array = batch.column(column)
-            with np.errstate(over="ignore"):  # beyond float32: infinite, named below
-                values[:, i] = array.cast("float64").to_numpy(zero_copy_only=False)
-        finite = np.isfinite(values)
-        good = np.array([bool(row.all()) for row in finite])
-        bad = [
-            f"row {start + i}: {columns[int(np.argmin(finite[i]))]!r} is missing or not finite"
-            for i in np.flatnonzero(~good)
-        ]
-        texts = {
-            c: [as_text(v) for v, ok in zip(batch.column(c).to_pylist(), good, strict=True) if ok]
-            for c in aside
-        }
-        return TableRows(values[good], texts, bad)
 
 
 def _is_numeric(kind: Any) -> bool:

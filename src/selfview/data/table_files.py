@@ -56,9 +56,6 @@ class TableFile(Protocol):
     header: bool  # are columns named in the file?
     index: tuple[str, ...]  # columns that name rows, as pandas writes its index
 
-    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
-        """The rows of these columns as numbers, with the texts of the columns aside."""
-
     def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """The rows of these columns, whatever they hold."""
 
