@@ -61,7 +61,7 @@ def test_a_table_is_fitted_and_new_rows_are_embedded_alike(tmp_path, blobs):
     ]
     (tmp_path / "all.csv").write_text("\n".join([header, *rows]))
     (tmp_path / "new.csv").write_text("\n".join([header, *rows[:7]]))
-    options = ("--label", "kind", "--id", "name", "--epochs", 5)
+    options = ("--label", "kind", "--id", "name", "--epochs", 5, "--no-report")
     done = selfview("fit", "all.csv", *options, "--out", "run", cwd=tmp_path)
     assert "linear probe " in done.stdout
     names = {path.name for path in (tmp_path / "run").iterdir()}
@@ -82,8 +82,8 @@ def test_recordings_are_fitted_and_one_new_file_is_embedded(tmp_path, rng):
     for i in range(12):
         tone = np.sin(np.arange(4000) * (0.05 + 0.2 * (i % 3))) + 0.1 * rng.normal(size=4000)
         wavfile.write(folder / f"{i % 3}_{i}.wav", 8000, (8000 * tone).astype(np.int16))
-    fit = ("fit", folder, "--labels-from-name", r"^(\d)_", "--epochs", 2, "--out", tmp_path / "run")
-    selfview(*fit)
+    options = ("--labels-from-name", r"^(\d)_", "--epochs", 2, "--no-report")
+    selfview("fit", folder, *options, "--out", tmp_path / "run")
     done = selfview("embed", tmp_path / "run", folder / "0_0.wav", "--out", tmp_path / "z.npy")
     assert "1 row embedded in 10 dimensions" in done.stdout
     assert np.load(tmp_path / "z.npy").shape == (1, 10)

@@ -4,9 +4,9 @@ A page's blocks share a folder, in which small files stand in for the user's, an
 share their names. Lines of `sh` blocks that begin with `selfview` go through the command line.
 Epochs are cut to one, and set to one where `selfview fit` leaves them at "auto"; scikit-learn's
 digits are cut to 250; `selfview evaluate` leaves out the measures that take long; `selfview fit`
-writes no report. The blocks are run for their truth, not for their scores. The guide, docs/index.md, is run as it stands, and what
-it prints is compared with the `text` block that follows. A block that can't run stands under
-`<!-- not run: REASON -->`, and `NOT_RUN` below lists it.
+writes no report. The blocks are run for their truth, not for their scores. The guide,
+docs/index.md, is run as it stands, and what it prints is compared with the `text` block that
+follows. A block that can't run stands under `<!-- not run: REASON -->`, and `NOT_RUN` lists it.
 """
 
 import contextlib
