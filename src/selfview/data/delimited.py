@@ -1,7 +1,5 @@
 """Delimited text, .csv and .tsv: its first lines tell delimiter, header and decimal commas."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Excel's .xlsx: the first sheet, a row at a time."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path

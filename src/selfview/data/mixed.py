@@ -1,7 +1,5 @@
 """Tables of mixed columns in files: what each column is, and rows of floats, block by block."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 

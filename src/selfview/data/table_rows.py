@@ -1,7 +1,5 @@
 """Rows of tables: joined from blocks, mapped from the cache if they are large."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
