@@ -23,8 +23,8 @@ import timing
 from selfview import SelfView
 from selfview.baselines import AutoEncoder
 from selfview.distributed import ALONE
-from selfview.estimator.base import Embedder
 from selfview.estimator.devices import has_bfloat16
+from selfview.estimator.embedder import Embedder
 from selfview.networks.encoders import convolutions
 from selfview.rows.conversion import as_rows
 from selfview.targets import adapt_temperature

@@ -47,7 +47,8 @@ def test_labels_that_cannot_be_scored_do_not_cost_the_model(call, table, tmp_pat
     lines = table.read_text().splitlines()
     one = [lines[0], *(line.rsplit(",", 1)[0] + ",same" for line in lines[1:])]
     (tmp_path / "one.csv").write_text("\n".join(one) + "\n")
-    code, _, err = call("fit", "one.csv", "--label", "kind", "--epochs", 1, "--out", "run", "-q")
+    options = ("--label", "kind", "--epochs", 1, "--out", "run", "-q", "--no-report")
+    code, _, err = call("fit", "one.csv", *options)
     assert code == 0
     assert "note: there are no scores: y must hold at least two classes" in err
     assert (tmp_path / "run" / "model.safetensors").is_file()
@@ -68,7 +69,7 @@ def test_measurements_are_judged_by_a_linear_fit(call, table, tmp_path):
 
 def test_an_export_of_an_earlier_model_is_told(call, table, tmp_path):
     (tmp_path / "run" / "export").mkdir(parents=True)
-    options = ("rows.csv", "--label", "kind", "--epochs", 1, "--out", "run", "-q")
+    options = ("rows.csv", "--label", "kind", "--epochs", 1, "--out", "run", "-q", "--no-report")
     assert "export is of an earlier model" in call("fit", *options)[2]
 
 
@@ -88,12 +89,16 @@ def test_the_verdict_is_told_once_at_the_end(call, tmp_path):
 
 
 def test_a_run_repeats_bit_for_bit_from_its_config(call, table, tmp_path, monkeypatch):
-    options = ("--label", "kind", "--epochs", 3, "--seed", 7, "--prototypes", 20, "--xi", 5, "-q")
+    options = (
+        *("--label", "kind", "--epochs", 3, "--seed", 7, "--prototypes", 20, "--xi", 5),
+        *("-q", "--no-report"),
+    )
     assert call("fit", "rows.csv", *options, "--out", "one")[0] == 0
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     monkeypatch.chdir(elsewhere)  # the data's path is kept in full
-    code, _, err = call("fit", "--config", "../one/config.json", "--out", "two", "-q")
+    given = ("--config", "../one/config.json", "--out", "two", "-q", "--no-report")
+    code, _, err = call("fit", *given)
     assert (code, err) == (0, "")
     assert same_weights(tmp_path / "one", elsewhere / "two")
     first, second = (
@@ -109,10 +114,12 @@ def test_a_run_repeats_bit_for_bit_from_its_config(call, table, tmp_path, monkey
 
 
 def test_options_win_over_the_config_and_changed_rows_are_told(call, table, tmp_path):
-    call("fit", "rows.csv", "--label", "kind", "--epochs", 2, "-q", "--out", "one")
+    quick = ("-q", "--no-report")
+    call("fit", "rows.csv", "--label", "kind", "--epochs", 2, "--out", "one", *quick)
     lines = table.read_text().splitlines()
     table.write_text("\n".join(lines[:-1]) + "\n")
-    code, _, err = call("fit", "--config", "one/config.json", "--epochs", 1, "-q", "--out", "two")
+    again = ("--config", "one/config.json", "--epochs", 1, "--out", "two")
+    code, _, err = call("fit", *again, *quick)
     assert code == 0
     assert "the rows of" in err
     assert "have changed" in err
@@ -235,11 +242,11 @@ def test_an_interrupted_run_says_how_to_go_on_and_ends_with_the_same_bits(
     assert not (tmp_path / "run" / "model.safetensors").exists()
 
     if number == signal.SIGINT:  # once is enough
-        done, _, err = call(*shlex.split(command)[1:])
+        done, _, err = call(*shlex.split(command)[1:], "--no-report")
         assert done == 0
         assert "epoch 12/60" not in err
         assert not (tmp_path / "run" / "checkpoint").exists()
-        call("fit", "--config", "run/config.json", "--out", "whole", "-q")
+        call("fit", "--config", "run/config.json", "--out", "whole", "-q", "--no-report")
         assert same_weights(tmp_path / "run", tmp_path / "whole")
 
 
@@ -250,7 +257,7 @@ def test_tensorboard_gets_the_metrics_of_the_history(call, table, tmp_path):
     )
     for _ in range(2):  # the second run replaces the first one's events
         options = ("--label", "kind", "--epochs", 3, "-q", "--tensorboard", "--force")
-        assert call("fit", "rows.csv", *options)[0] == 0
+        assert call("fit", "rows.csv", *options, "--no-report")[0] == 0
     events = accumulators.EventAccumulator(str(tmp_path / "run" / "tensorboard"))
     events.Reload()
     with (tmp_path / "run" / "history.csv").open() as file:
@@ -271,7 +278,7 @@ def test_tensorboard_that_is_not_installed_is_named_before_the_fit(call, table, 
 
 def test_every_output_format_holds_the_same_numbers(call, table, tmp_path):
     pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
-    call("fit", "rows.csv", "--label", "kind", "--epochs", 1, "-q")
+    call("fit", "rows.csv", "--label", "kind", "--epochs", 1, "-q", "--no-report")
     for name in ("z.npy", "z.CSV", "z.parquet"):
         assert call("embed", "run", "rows.csv", "--out", name)[0] == 0
     Z = np.load(tmp_path / "z.npy")

@@ -140,7 +140,7 @@ def test_the_folder_is_free_again_after_a_failure(blobs, tmp_path, monkeypatch):
 
 def test_seconds_before_an_interruption_count(blobs, tmp_path, monkeypatch):
     X, y = blobs
-    settings = Settings(n_components=2, epochs=12, measures=("linear",))
+    settings = Settings(n_components=2, epochs=5, measures=("linear",))
     made, models = comparing._model, []
 
     def kept(*arguments):

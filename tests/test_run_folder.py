@@ -101,7 +101,7 @@ def test_a_forced_fit_that_is_interrupted_leaves_the_earlier_run_and_goes_on(cal
         patch.setattr(SelfView, "transform", interrupt)
         assert call(*fit("b.npy", "--force"))[0] == 130
     assert contents("r") == before
-    assert call("fit", "--resume", "--out", "r", "-q")[0] == 0
+    assert call("fit", "--resume", "--out", "r", "-q", "--no-report")[0] == 0
     assert SelfView.load("r").n_features_in_ == 6
 
 

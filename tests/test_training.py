@@ -14,6 +14,20 @@ from selfview.training.loop import Phase, TrainingError, all_finite, batches, st
 from selfview.training.optimiser import Adam
 
 
+def train_on_zeros(phase, width, epochs):
+    """Two steps an epoch, on eight rows of zeros."""
+    return train(
+        [phase],
+        [Adam(phase.parameters)],
+        lambda index: torch.zeros(len(index), width),
+        8,
+        epochs=range(epochs),
+        batch_size=4,
+        seed=0,
+        device=torch.device("cpu"),
+    )
+
+
 @given(n=st.integers(2, 700), size=st.integers(2, 300), seed=st.integers(0, 9))
 def test_an_epoch_takes_every_row_once_in_even_batches(n, size, seed):
     parts = batches(n, size, seed, epoch=3)
@@ -101,18 +115,7 @@ def test_the_learning_rate_follows_its_schedule():
         lambda step: (model(step.batch).sum(), {}),
         lambda epoch: seen.append(epoch) or 0.1,
     )
-    list(
-        train(
-            [phase],
-            [Adam(phase.parameters)],
-            lambda index: torch.zeros(len(index), 3),
-            8,
-            epochs=range(2),
-            batch_size=4,
-            seed=0,
-            device=torch.device("cpu"),
-        )
-    )
+    list(train_on_zeros(phase, 3, epochs=2))
     assert seen == [0.0, 0.5, 1.0, 1.5]
 
 
@@ -140,16 +143,7 @@ def test_a_gradient_that_is_not_finite_leaves_the_weights_alone():
     weight = nn.Parameter(torch.zeros(2))
     # The loss is 0; the square root's slope there is not a number.
     phase = Phase("loss", [weight], lambda step: (weight.sqrt().sum(), {}), lambda epoch: 0.1)
-    steps = train(
-        [phase],
-        [Adam(phase.parameters)],
-        lambda index: torch.zeros(len(index), 2),
-        8,
-        epochs=range(1),
-        batch_size=4,
-        seed=0,
-        device=torch.device("cpu"),
-    )
+    steps = train_on_zeros(phase, 2, epochs=1)
     with pytest.raises(TrainingError, match=r"gradient of the loss .* in epoch 1\. Lower"):
         next(steps)
     assert torch.equal(weight, torch.zeros(2))

@@ -1,4 +1,4 @@
-"""One process or many, same code.
+"""What the processes of a fit share; one process runs the same code.
 
 In a process group every process runs the same fit on the same rows, and holds its share of each
 batch. What is a sum or a mean over the rows of a batch goes through its `BatchShard`, which
@@ -137,7 +137,7 @@ class Group:
 
     @property
     def is_main(self) -> bool:
-        """Is this the process that writes and speaks?"""
+        """Is this the process that writes files and prints?"""
         return self.rank == 0
 
     def shard(self, n: int) -> BatchShard:

@@ -14,9 +14,7 @@ STREAM_ROWS = 1000  # the same after each pass over a stream
 BATCH = 256  # rows embedded at a time
 
 POWER = 0.25  # of the whitening: 0 turns the axes only, 1 gives all the same standard deviation
-LEAST = (
-    1e-3  # of the largest spread, below which an axis is taken for noise and not widened further
-)
+LEAST = 1e-3  # of the largest standard deviation, below which an axis is noise, and not widened
 
 
 def partial_whitening(z: Tensor) -> tuple[Tensor, Tensor]:

@@ -31,7 +31,7 @@ from selfview.baselines.generative import (
 )
 from selfview.baselines.learned import mean_and_scale
 from selfview.errors import InputError
-from selfview.estimator.base import FitPlan
+from selfview.estimator.plan import FitPlan
 from selfview.networks import encoders
 from selfview.networks.decoders import cnn_decoder
 from selfview.networks.start import principal_start

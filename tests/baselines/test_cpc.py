@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from selfview.baselines import CPC, AutoEncoder
 from selfview.baselines.cpc import image_patches, info_nce, vector_segments
 from selfview.errors import InputError
-from selfview.estimator.base import FitPlan
+from selfview.estimator.plan import FitPlan
 from selfview.rows.base import Summary
 
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.errors.CollapseWarning")

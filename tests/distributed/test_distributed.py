@@ -169,7 +169,7 @@ def killed(tmp_path_factory):
     """A run folder of `selfview fit` under torchrun, one of whose processes was killed."""
     folder = tmp_path_factory.mktemp("killed")
     np.save(folder / "rows.npy", cases.rows(40))
-    options = ["--epochs=6", "--batch-size=20", "--out", folder / "run"]
+    options = ["--epochs=6", "--batch-size=20", "--no-report", "--out", folder / "run"]
     fit = [HERE / "killed_fit.py", folder / "journal", "fit", folder / "rows.npy", *options]
     command = torchrun(*fit, restarts=1)
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)

@@ -20,6 +20,10 @@ from selfview.paper.results import tabulate
 ALL = ("md", "csv", "tex", "png", "svg")
 
 
+def as_text(table):
+    return formats.aligned(formats.lines_of(table, formats.signed))
+
+
 def contents(folder):
     return {
         str(path.relative_to(folder)): path.read_bytes()
@@ -136,7 +140,7 @@ def test_the_formats_agree_with_each_other(full_folder, name):
     assert latex.count("{") == latex.count("}")
     rows = [line for line in latex.splitlines() if line.endswith("\\\\")]
     assert {row.count("&") for row in rows} <= {width}
-    text = formats.text(table).splitlines()
+    text = as_text(table).splitlines()
     assert len(text) == height + 1
     for line in lines:
         if line["paper_mean"]:
@@ -145,9 +149,9 @@ def test_the_formats_agree_with_each_other(full_folder, name):
 
 def test_the_papers_numbers_stand_beside_ours(full_folder):
     folder, choice = full_folder
-    text = formats.text(tabulate("table5", choice, read_shelf(folder)))
+    text = as_text(tabulate("table5", choice, read_shelf(folder)))
     assert "86.9±1.3" in text
-    assert "N/A" in formats.text(tabulate("table2", choice, read_shelf(folder)))
+    assert "N/A" in as_text(tabulate("table2", choice, read_shelf(folder)))
 
 
 def test_a_page_of_some_records_says_what_is_not_run(full_folder):

@@ -18,7 +18,7 @@ from torch.nn import functional
 from selfview.baselines.learned import CentredPlan, Centring, Learned
 from selfview.distributed import WHOLE_BATCH, BatchShard
 from selfview.estimator import parameters
-from selfview.estimator.base import FitPlan
+from selfview.estimator.plan import FitPlan
 from selfview.estimator.recipes import RECIPES
 from selfview.networks import encoders
 from selfview.networks.decoders import make_decoder

@@ -12,7 +12,7 @@ from torch.nn import functional
 from selfview.baselines.learned import Centring, Learned
 from selfview.distributed import WHOLE_BATCH, BatchShard
 from selfview.errors import InputError
-from selfview.estimator.base import FitPlan
+from selfview.estimator.plan import FitPlan
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
 from selfview.training.loop import Phase, Step

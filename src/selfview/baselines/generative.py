@@ -13,7 +13,7 @@ from selfview.baselines.autoencoders import AutoEncoder, EncoderDecoder
 from selfview.baselines.learned import Centring
 from selfview.distributed import WHOLE_BATCH, BatchShard
 from selfview.estimator import parameters
-from selfview.estimator.base import FitPlan
+from selfview.estimator.plan import FitPlan
 from selfview.networks import encoders
 from selfview.training.loop import Phase, Step
 

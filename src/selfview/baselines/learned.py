@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from selfview.errors import InputError
 from selfview.estimator import parameters
-from selfview.estimator.base import Embedder
+from selfview.estimator.embedder import Embedder
 from selfview.estimator.epoch_end import EpochEnd
 from selfview.estimator.plan import FitPlan
 from selfview.estimator.recipes import RECIPES, SCHEDULES

@@ -239,16 +239,10 @@ class Isomap(Manifold):
 
     Parameters
     ----------
-    n_components : int, default 10
-        Length of the embedding.
-    random_state : int, RandomState or None, default None
-        Of the sample that `fit_rows` draws.
+    n_components, random_state, max_rows, fit_rows
+        As in `LLE`, with the same defaults.
     n_neighbors : int, default 10
         Neighbours that a row is connected to.
-    max_rows : int, default 20000
-        Fitting more rows than this is an error.
-    fit_rows : int or None, default None
-        Fit this many rows, drawn at random, and place the others by their neighbours among them.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""The command line: `selfview COMMAND ...`. Thin, and quick to answer.
+"""The command line: `selfview COMMAND ...`.
 
 Every module of this package holds one command (or one group) and imports only typer at its top;
 what a command works with is imported when it runs. Errors of ours become one line on standard

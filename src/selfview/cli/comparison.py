@@ -2,11 +2,10 @@
 
 A record is on the disk as soon as a method is done. A comparison that is started again with the
 same data and settings does only what is missing. A method that fails becomes a record that says
-why. One comparison at a time has a folder: a second one that names it is refused.
+why. One comparison at a time has a folder: a second one that names it raises an error.
 """
 
 import hashlib
-import io
 import json
 import shutil
 import time
@@ -29,7 +28,7 @@ from selfview.paper.methods import METHODS, PEERS, Method, n_parameters
 from selfview.paper.records import append_line, one_line, read_lines
 from selfview.report.comparison import Record
 from selfview.rows.conversion import as_rows
-from selfview.saving.files import locked, write_bytes
+from selfview.saving.files import locked, write_array
 
 RECORDS, CHECKPOINTS, EMBEDDINGS = "records.jsonl", "checkpoints", "embeddings"
 RAW, OURS = "raw", "selfview"
@@ -163,7 +162,7 @@ def _attempt(
     if folder is not None:
         shutil.rmtree(checkpoint, ignore_errors=True)  # type: ignore[arg-type]
         if name != RAW:
-            _keep(folder / EMBEDDINGS / f"{at}.npy", Z)
+            write_array(folder / EMBEDDINGS / f"{at}.npy", np.asarray(Z, dtype=np.float32))
     size = n_parameters(model)
     return replace(record, scores=scores, seconds=seconds, parameters=size, notes=notes)
 
@@ -172,13 +171,6 @@ def _file_name(record: Record) -> str:
     """By which the checkpoint and the embedding of a method are found again."""
     variant = record.variant.replace(" ", "-")
     return "-".join(part for part in (record.study[:12], record.method, variant) if part)
-
-
-def _keep(path: Path, Z: Any) -> None:
-    content = io.BytesIO()
-    np.save(content, np.asarray(Z, dtype=np.float32), allow_pickle=False)
-    path.parent.mkdir(exist_ok=True)
-    write_bytes(path, content.getvalue())
 
 
 def kept_embedding(folder: Path, record: Record) -> Any | None:

@@ -1,4 +1,4 @@
-"""Paths of a call, checked before anything heavy is imported: a slip is told at once."""
+"""Paths of a call, checked before anything heavy is imported, so that errors come at once."""
 
 import os
 from difflib import get_close_matches

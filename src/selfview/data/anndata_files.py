@@ -6,7 +6,6 @@ Only h5py or zarr is needed, not anndata itself. Matrices are read in blocks.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,7 +19,7 @@ from selfview.data.preparation import Preparation
 from selfview.data.sparse import csr_columns
 from selfview.data.stores import Store, is_anndata, open_store
 from selfview.data.table_rows import SIDES
-from selfview.data.tables import first_columns
+from selfview.data.tables import did_you_mean, first_columns
 from selfview.errors import FileFormatError, InputError
 
 MOST_COLUMNS = 32  # of obs that are read to colour by
@@ -139,7 +138,7 @@ def _dataset(store: Store, rows: Rows, options: Options) -> Dataset:
         if column is not None and column not in known:
             raise InputError(
                 f"{store.path} has no column {column!r} of obs for {option}, but "
-                f"{first_columns(known)}{_near(column, known)}"
+                f"{first_columns(known)}{did_you_mean(column, known)}"
             )
     labels, groups = (
         None if name is None else _column(store, name, n)
@@ -155,11 +154,6 @@ def _dataset(store: Store, rows: Rows, options: Options) -> Dataset:
         store.path, rows, options.skip_bad, images=False, labels=labels, groups=groups,
         ids=ids.astype(str), further=further, coordinates=_places(store, n),
     )  # fmt: skip
-
-
-def _near(column: str, known: list[str]) -> str:
-    near = get_close_matches(column, known, 1)
-    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def _index(store: Store, frame: str) -> str:

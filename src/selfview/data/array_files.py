@@ -1,7 +1,5 @@
 """Arrays and matrices of .npz, Matrix Market and IDX files; every declared size is checked."""
 
-from __future__ import annotations
-
 import gzip
 import math
 import os

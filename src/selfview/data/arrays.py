@@ -1,7 +1,5 @@
 """Rows of array files; labels, ids and groups from other arrays of the same file."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The cache folder: rows larger than memory and prepared datasets, each written once and whole."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,9 +1,6 @@
 """Delimited text, .csv and .tsv: its first lines tell delimiter, header and decimal commas."""
 
-from __future__ import annotations
-
 import csv
-import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice, pairwise
@@ -14,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.data.guard import reading, regular_file
-from selfview.data.table_files import ROWS, TableBlock, TableRows
+from selfview.data.table_files import ROWS, TableBlock
 from selfview.errors import FileFormatError
 
 _FIRST = 200  # rows that decide whether a comma is a decimal point
-_LARGEST = float(np.finfo(np.float32).max)
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
 
 
@@ -74,16 +70,6 @@ class DelimitedFile:
                 blank = 0
                 yield rows.line_num, row
 
-    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
-        where = [self.columns.index(c) for c in columns]
-        sides = {c: self.columns.index(c) for c in aside}
-        with reading(self.path, "a table"):
-            rows = self._rows()
-            if self.header:
-                next(rows)
-            for first in rows:
-                yield self._chunk([first, *islice(rows, ROWS - 1)], where, sides)
-
     def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         where = {c: self.columns.index(c) for c in columns}
         with reading(self.path, "a table"):
@@ -98,58 +84,14 @@ class DelimitedFile:
                     for line, row in part
                     if len(row) != len(self.columns)
                 ]
-                values = {c: self._texts([row[i] for _, row in whole]) for c, i in where.items()}
+                fields = list(zip(*(row for _, row in whole), strict=True))
+                values = {c: self._texts(fields[i] if fields else ()) for c, i in where.items()}
                 yield TableBlock(values, [f"line {line}" for line, _ in whole], bad)
 
-    def _texts(self, fields: list[str]) -> NDArray[Any]:
+    def _texts(self, fields: Sequence[str]) -> NDArray[Any]:
         texts = np.empty(len(fields), object)
         texts[:] = [self._pointed(field) for field in fields] if self._comma else fields
         return texts
-
-    def _chunk(
-        self, rows: list[tuple[int, list[str]]], where: list[int], sides: dict[str, int]
-    ) -> TableRows:
-        numbers, good, bad = [], [], []
-        for line, row in rows:
-            try:
-                numbers.append(self._numbers(row, where))
-            except ValueError as error:
-                bad.append(f"line {line}: {error}")
-            else:
-                good.append(row)
-        X = np.array(numbers, dtype=np.float32).reshape(len(good), len(where))
-        return TableRows(
-            X, {c: [self._pointed(row[i]) for row in good] for c, i in sides.items()}, bad
-        )
-
-    def _numbers(self, row: list[str], where: list[int]) -> list[float]:
-        """The numbers of a row, or a ValueError that says which field is none."""
-        if len(row) != len(self.columns):
-            raise ValueError(f"{len(row)} fields instead of {len(self.columns)}")
-        fields = [row[i] for i in where]
-        try:
-            numbers = [float(field) for field in fields]
-        except ValueError:
-            pass
-        else:  # Python reads 1_000 as a number; NaN is the only number that differs from itself
-            if not numbers or (
-                min(numbers) >= -_LARGEST and max(numbers) <= _LARGEST
-                and sum(numbers) == sum(numbers) and "_" not in "".join(fields)
-            ):  # fmt: skip
-                return numbers
-        return [self._checked(self.columns[i], row[i]) for i in where]
-
-    def _checked(self, column: str, text: str) -> float:
-        if not text.strip():
-            raise ValueError(f"column {column!r} is empty")
-        number = self._number(text)
-        shown = text if len(text) <= 30 else text[:30] + "..."
-        if number is None:
-            raise ValueError(f"column {column!r}: {shown!r} is not a number")
-        if not abs(number) <= _LARGEST:
-            why = "too large for float32" if math.isfinite(number) else "not finite"
-            raise ValueError(f"column {column!r}: {shown!r} is {why}")
-        return number
 
     def _number(self, text: str) -> float | None:
         truth = {"true": 1.0, "false": 0.0}.get(text.strip().lower())

@@ -4,8 +4,6 @@ Each checksum below names its publisher. "Confirmed" means that it was compared 
 file; the others could not be compared.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 from dataclasses import dataclass

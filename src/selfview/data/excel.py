@@ -1,21 +1,14 @@
 """Excel's .xlsx: the first sheet, a row at a time."""
 
-from __future__ import annotations
-
-import math
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from selfview.data.guard import MAX_DEFLATE, TOTAL_LIMIT, need, reading, regular_file
-from selfview.data.table_files import ROWS, TableBlock, TableRows, as_text
+from selfview.data.table_files import ROWS, TableBlock, as_text
 from selfview.errors import FileFormatError, InputError
 from selfview.tables.frames import objects_of
-
-_LARGEST = float(np.finfo(np.float32).max)
 
 
 class ExcelFile:
@@ -50,12 +43,6 @@ class ExcelFile:
             finally:
                 book.close()
 
-    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
-        places = [self.columns.index(c) for c in columns]
-        beside = {c: self.columns.index(c) for c in aside}
-        for part in self._parts():
-            yield self._chunk(part, places, beside)
-
     def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         where = {c: self.columns.index(c) for c in columns}
         for part in self._parts():
@@ -80,31 +67,6 @@ class ExcelFile:
                 part = []
         if part:
             yield part
-
-    def _chunk(
-        self, part: list[tuple[int, tuple[Any, ...]]], places: list[int], beside: dict[str, int]
-    ) -> TableRows:
-        good, texts, bad = [], {c: [] for c in beside}, []  # type: ignore[var-annotated]
-        for number, row in part:
-            try:
-                good.append([self._number(row[i], i) for i in places])
-            except ValueError as error:
-                bad.append(f"row {number}: {error}")
-                continue
-            for column, i in beside.items():
-                texts[column].append(as_text(row[i]))
-        values = np.array(good, dtype=np.float32).reshape(len(good), len(places))
-        return TableRows(values, texts, bad)
-
-    def _number(self, value: Any, place: int) -> float:
-        column = repr(self.columns[place])
-        if value is None or value == "":
-            raise ValueError(f"column {column} is empty")
-        if not isinstance(value, int | float):
-            raise ValueError(f"column {column}: {str(value)[:30]!r} is not a number")
-        if not math.isfinite(value) or abs(value) > _LARGEST:
-            raise ValueError(f"column {column}: {str(value)[:30]} is too large or not finite")
-        return float(value)
 
 
 def _trimmed(row: tuple[Any, ...]) -> tuple[Any, ...]:

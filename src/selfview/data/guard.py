@@ -3,8 +3,6 @@
 Members of archives are read in memory; nothing is ever extracted to a path.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import stat

@@ -1,7 +1,5 @@
 """Files that hold a value for each row: labels, or the parts of a split."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Labels out of texts: names of classes or measurements, some of them missing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """How each named dataset is made from its files, as the paper prepares it."""
 
-from __future__ import annotations
-
 import io
 import re
 import tempfile

@@ -1,9 +1,7 @@
 """Tables of mixed columns in files: what each column is, and rows of floats, block by block."""
 
-from __future__ import annotations
-
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -13,9 +11,10 @@ from selfview.tables.columns import Boolean, Column, Date, Table
 from selfview.tables.encoding import Notes, TableEncoder
 from selfview.tables.frames import Values
 from selfview.tables.learning import Choice, learn, plain_columns
-from selfview.tables.parsing import as_texts
+from selfview.tables.parsing import as_numbers, as_texts
 
 NO_NUMBER = " is not a number"
+LARGEST = float(np.finfo(np.float32).max)
 SAMPLE_ROWS, SAMPLE_CELLS = 50_000, 2_000_000  # that columns are learned from, at most
 
 
@@ -76,20 +75,52 @@ def encoded_chunks(
     there = [c.name for c in encoder.table.used if c.name in table.columns]
     for block in table.blocks(list(dict.fromkeys((*there, *aside)))):
         read = encoder.read(block.values, len(block))
-        good, bad = np.ones(len(block), bool), list(block.bad)
-        for name, rows in encoder.bad(read).items():
-            for i in np.flatnonzero(rows & good):
-                wrong = _wrong(kinds[name], as_text(block.values[name][i]))
-                bad.append(f"{block.places[i]}: column {name!r}: {wrong}")
-            good &= ~rows
+        good, reasons = _sorted_out(block, encoder.bad(read), kinds)
         texts = {c: [as_text(v) for v in as_texts(block.values[c][good])] for c in aside}
         X = encoder.rows({name: values[good] for name, values in read.items()}, notes)
-        yield TableRows(X, texts, bad)
+        yield TableRows(X, texts, reasons)
 
 
-def _wrong(column: Column, text: str) -> str:
+def number_chunks(
+    table: TableFile, columns: Sequence[str], aside: Sequence[str]
+) -> Iterator[TableRows]:
+    """The numbers of rows without a gap, texts of other columns beside them, reasons for the bad.
+
+    True and False are 1 and 0.
+    """
+    for block in table.blocks(list(dict.fromkeys((*columns, *aside)))):
+        read = {name: as_numbers(block.values[name]) for name in columns}
+        bad = {name: ~(np.abs(values) <= LARGEST) for name, values in read.items()}
+        good, reasons = _sorted_out(block, bad, {})
+        X = np.empty((int(good.sum()), len(columns)), np.float32)
+        for i, values in enumerate(read.values()):
+            X[:, i] = values[good]
+        texts = {c: _as_written(block.values[c][good]) for c in aside}
+        yield TableRows(X, texts, reasons)
+
+
+def _as_written(values: Values) -> list[str]:
+    return [as_text(v) for v in (values if values.dtype.kind == "O" else as_texts(values))]
+
+
+def _sorted_out(
+    block: TableBlock, bad: Mapping[str, Values], kinds: Mapping[str, Column]
+) -> tuple[Values, list[str]]:
+    """Which rows can be read, and why each of the others can't; `bad` marks them by column."""
+    good = ~np.any([np.zeros(len(block), bool), *bad.values()], axis=0)
+    reasons = list(block.bad)
+    for i in np.flatnonzero(~good):
+        name = next(name for name, rows in bad.items() if rows[i])
+        wrong = _wrong(kinds.get(name), as_text(block.values[name][i]))
+        reasons.append(f"{block.places[i]}: column {name!r}{wrong}")
+    return good, reasons
+
+
+def _wrong(column: Column | None, text: str) -> str:
     """What is wrong with a value that can't be read."""
-    shown = repr(text if len(text) <= 30 else text[:30] + "...")
+    if not text.strip():
+        return " is empty"
+    shown = ": " + repr(text if len(text) <= 30 else text[:30] + "...")
     if isinstance(column, Date):
         return f"{shown} is not a date as the others are"
     if isinstance(column, Boolean):

@@ -1,7 +1,5 @@
 """The named datasets (the paper's, substitutes for two that aren't public, digits) and checks."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace

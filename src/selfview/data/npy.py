@@ -1,7 +1,5 @@
 """The .npy format: read without pickle, mapped if large, written and processed in blocks."""
 
-from __future__ import annotations
-
 import math
 import mmap
 import os

@@ -1,16 +1,12 @@
 """Parquet, a batch of a row group at a time."""
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from selfview.data.guard import need, reading, regular_file
-from selfview.data.table_files import ROWS, TableBlock, TableRows, as_text, as_vector
+from selfview.data.table_files import ROWS, TableBlock, TableRows, vector_rows
 from selfview.errors import FileFormatError, InputError
 from selfview.tables.frames import columns_of
 
@@ -33,61 +29,34 @@ class ParquetFile:
             if self._file.metadata.num_rows == 0:
                 raise FileFormatError(f"{self.path} holds no rows")
 
-    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
-        schema = self._file.schema_arrow
-        wrong = [c for c in columns if not _is_numeric(schema.field(c).type)]
-        if wrong:
-            raise InputError(
-                f"{self.path}: {', '.join(map(repr, wrong[:5]))} holds no numbers; "
-                "name it as --label, --id or --groups, or leave it out of the file"
-            )
-        start = 0
-        with reading(self.path, "Parquet"):
-            wanted = list(dict.fromkeys((*columns, *aside)))
-            for batch in self._file.iter_batches(ROWS, columns=wanted):
-                yield self._chunk(batch, columns, aside, start)
-                start += batch.num_rows
-        need("pyarrow").default_memory_pool().release_unused()
-
     def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
+        for places, batch in self._batches(columns):
+            yield TableBlock(columns_of(batch), places, [])
+
+    def _batches(self, columns: Iterable[str]) -> Iterator[tuple[list[str], Any]]:
+        """Batches of rows, each with the places of its rows."""
         start = 0
         with reading(self.path, "Parquet"):
             for batch in self._file.iter_batches(ROWS, columns=list(columns)):
-                places = [f"row {start + i}" for i in range(batch.num_rows)]
-                yield TableBlock(columns_of(batch), places, [])
+                yield [f"row {start + i}" for i in range(batch.num_rows)], batch
                 start += batch.num_rows
         need("pyarrow").default_memory_pool().release_unused()
 
     def vectors(self, column: str, size: int, aside: Sequence[str]) -> Iterator[TableRows]:
         """The lists of a column, each of `size` numbers, with the texts of the columns aside."""
-        start = 0
-        with reading(self.path, "Parquet"):
-            self._expect_lists(column)
-            for batch in self._file.iter_batches(
-                ROWS, columns=list(dict.fromkeys((column, *aside)))
-            ):
-                found = [as_vector(v, size) for v in batch.column(column).to_pylist()]
-                good = [i for i, vector in enumerate(found) if not isinstance(vector, str)]
-                bad = [
-                    f"row {start + i}: {column!r} {vector}"
-                    for i, vector in enumerate(found)
-                    if isinstance(vector, str)
-                ]
-                X = np.array([found[i] for i in good], np.float32).reshape(len(good), size)
-                texts = {c: batch.column(c).to_pylist() for c in aside}
-                chosen = {c: [as_text(values[i]) for i in good] for c, values in texts.items()}
-                yield TableRows(X, chosen, bad)
-                start += batch.num_rows
-        need("pyarrow").default_memory_pool().release_unused()
+        self._expect_lists(column)
+        for places, batch in self._batches(dict.fromkeys((column, *aside))):
+            values, *texts = (batch.column(c).to_pylist() for c in (column, *aside))
+            beside = dict(zip(aside, texts, strict=True))
+            yield vector_rows(column, size, places, values, beside)
 
     def vector_size(self, column: str) -> int:
         """The length of the first list in a column."""
-        with reading(self.path, "Parquet"):
-            self._expect_lists(column)
-            for batch in self._file.iter_batches(ROWS, columns=[column]):
-                for value in batch.column(column).to_pylist():
-                    if value:
-                        return len(value)
+        self._expect_lists(column)
+        for _, batch in self._batches([column]):
+            for value in batch.column(column).to_pylist():
+                if value:
+                    return len(value)
         raise FileFormatError(f"{self.path}: {column!r} holds no vectors")
 
     def _expect_lists(self, column: str) -> None:
@@ -95,26 +64,6 @@ class ParquetFile:
         lists = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
         if not lists or not _is_numeric(kind.value_type):
             raise InputError(f"{self.path}: {column!r} must hold lists of numbers, got {kind}")
-
-    def _chunk(
-        self, batch: Any, columns: Sequence[str], aside: Sequence[str], start: int
-    ) -> TableRows:
-        values = np.empty((batch.num_rows, len(columns)), dtype=np.float32)
-        for i, column in enumerate(columns):
-            array = batch.column(column)
-            with np.errstate(over="ignore"):  # beyond float32: infinite, named below
-                values[:, i] = array.cast("float64").to_numpy(zero_copy_only=False)
-        finite = np.isfinite(values)
-        good = np.array([bool(row.all()) for row in finite])
-        bad = [
-            f"row {start + i}: {columns[int(np.argmin(finite[i]))]!r} is missing or not finite"
-            for i in np.flatnonzero(~good)
-        ]
-        texts = {
-            c: [as_text(v) for v, ok in zip(batch.column(c).to_pylist(), good, strict=True) if ok]
-            for c in aside
-        }
-        return TableRows(values[good], texts, bad)
 
 
 def _is_numeric(kind: Any) -> bool:

@@ -1,7 +1,5 @@
 """Preparations and prepared datasets on disk: checked when read, never executed."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable, Iterable

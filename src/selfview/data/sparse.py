@@ -1,7 +1,5 @@
 """CSR matrices out of their parts, which may be damaged or mapped: every index is checked."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast

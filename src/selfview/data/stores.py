@@ -5,8 +5,6 @@ what it holds and nothing else. Zarr arrays are decoded by a list of known codec
 numcodecs' is pickle.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import stat

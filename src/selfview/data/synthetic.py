@@ -1,7 +1,5 @@
 """A mass-spectrometry image made up from a known truth, with an instrument's flaws."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

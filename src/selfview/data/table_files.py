@@ -56,14 +56,22 @@ class TableFile(Protocol):
     header: bool  # are columns named in the file?
     index: tuple[str, ...]  # columns that name rows, as pandas writes its index
 
-    def chunks(self, columns: Sequence[str], aside: Sequence[str]) -> Iterator[TableRows]:
-        """The rows of these columns as numbers, with the texts of the columns aside."""
-
     def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """The rows of these columns, whatever they hold."""
 
 
-def as_vector(value: Any, size: int) -> Array | str:
+def vector_rows(
+    column: str, size: int, places: list[str], values: list[Any], aside: dict[str, list[Any]]
+) -> TableRows:
+    """The lists of a column as rows of `size` numbers, with the texts of the columns aside."""
+    found = [_vector(value, size) for value in values]
+    good = [i for i, vector in enumerate(found) if not isinstance(vector, str)]
+    bad = [f"{p}: {column!r} {v}" for p, v in zip(places, found, strict=True) if isinstance(v, str)]
+    X = np.array([found[i] for i in good], np.float32).reshape(len(good), size)
+    return TableRows(X, {c: [as_text(texts[i]) for i in good] for c, texts in aside.items()}, bad)
+
+
+def _vector(value: Any, size: int) -> Array | str:
     """The numbers of a list; what is wrong with it, if they are not `size` finite ones."""
     if not isinstance(value, list):
         return "is missing" if value is None else "is not a list"

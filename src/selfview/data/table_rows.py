@@ -1,7 +1,5 @@
 """Rows of tables: joined from blocks, mapped from the cache if they are large."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
@@ -14,7 +12,7 @@ from selfview.data.cache import Entry, cache_folder, cache_key, cached
 from selfview.data.dataset import Array, Dataset
 from selfview.data.guard import notify, report_bad_rows
 from selfview.data.labels import read_labels
-from selfview.data.mixed import NO_NUMBER, encoded_chunks
+from selfview.data.mixed import NO_NUMBER, encoded_chunks, number_chunks
 from selfview.data.npy import write_rows
 from selfview.data.preparation import Preparation
 from selfview.data.table_files import TableFile, TableRows
@@ -29,14 +27,14 @@ _REMEDY = "; --numeric COLUMN takes such words for gaps, --categorical COLUMN al
 
 def read_rows(file: TableFile, columns: Sequence[str], aside: Sequence[str]) -> TableRows:
     """All rows of these columns as numbers, with the texts of the columns aside."""
-    return _numbers(file, columns, aside, file.chunks(columns, aside))
+    return _numbers(file, columns, aside, number_chunks(file, columns, aside))
 
 
 def plain_rows(file: TableFile, columns: Sequence[str], aside: Sequence[str]) -> TableRows | None:
     """The same; None if a row has a gap or anything else that is no number."""
 
     def chunks() -> Iterator[TableRows]:
-        for chunk in file.chunks(columns, aside):
+        for chunk in number_chunks(file, columns, aside):
             if chunk.bad:
                 raise _NotPlainError
             yield chunk

@@ -193,11 +193,15 @@ def existing_column(table: TableFile, column: str, option: str) -> str:
     """The column, if the table has it; else an error that says which it has."""
     if column in table.columns:
         return column
-    lower = {c.lower(): c for c in table.columns}
+    known = first_columns(table.columns) + did_you_mean(column, table.columns)
+    raise InputError(f"{table.path} has no column {column!r} for {option}, but {known}")
+
+
+def did_you_mean(column: str, known: Sequence[str]) -> str:
+    """The column that was likely meant, in words; nothing if none is alike."""
+    lower = {c.lower(): c for c in known}
     near = get_close_matches(column.lower(), lower, 1)
-    meant = f"; did you mean {lower[near[0]]!r}?" if near else ""
-    known = first_columns(table.columns)
-    raise InputError(f"{table.path} has no column {column!r} for {option}, but {known}{meant}")
+    return f"; did you mean {lower[near[0]]!r}?" if near else ""
 
 
 def first_columns(columns: Sequence[str]) -> str:

@@ -1,7 +1,5 @@
 """Tensors of .safetensors and .pt files, by name; a pickle is never executed."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

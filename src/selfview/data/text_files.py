@@ -1,7 +1,5 @@
 """Texts in files: .txt, a folder of them, .jsonl, and a column of a table."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
-
-import numpy as np
 
 from selfview.data.cache import cache_key
 from selfview.data.dataset import Dataset, Options
 from selfview.data.guard import reading, regular_file
 from selfview.data.parquet import ParquetFile
 from selfview.data.preparation import Preparation
-from selfview.data.table_files import ROWS, TableRows, as_text, as_vector
+from selfview.data.table_files import ROWS, TableRows, vector_rows
 from selfview.data.table_rows import RULES, SIDES, aside_of, collected, table_dataset
 from selfview.data.tables import existing_column
 from selfview.errors import FileFormatError, InputError
@@ -147,17 +145,11 @@ class _Lines:
 
 
 def _chunk(part: list[tuple[int, Any]], field: str, size: int, aside: Sequence[str]) -> TableRows:
-    good, bad = [], []
-    texts: dict[str, list[str]] = {c: [] for c in aside}
-    for number, record in part:
-        if not isinstance(record, dict):
-            bad.append(f"line {number}: is not an object with named fields")
-            continue
-        vector = as_vector(record.get(field), size)
-        if isinstance(vector, str):
-            bad.append(f"line {number}: {field!r} {vector}")
-            continue
-        good.append(vector)
-        for column in aside:
-            texts[column].append(as_text(record.get(column)))
-    return TableRows(np.array(good, np.float32).reshape(len(good), size), texts, bad)
+    records = [(f"line {number}", record) for number, record in part if isinstance(record, dict)]
+    bad = [
+        f"line {n}: is not an object with named fields" for n, r in part if not isinstance(r, dict)
+    ]
+    values = [record.get(field) for _, record in records]
+    beside = {column: [record.get(column) for _, record in records] for column in aside}
+    rows = vector_rows(field, size, [place for place, _ in records], values, beside)
+    return replace(rows, bad=[*bad, *rows.bad])

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from selfview import health
 from selfview.errors import InputError
-from selfview.estimator.base import Embedder, History
 from selfview.estimator.clustering import ClusteringMixin
+from selfview.estimator.embedder import Embedder
 from selfview.estimator.explaining import ExplainMixin
 from selfview.estimator.forecast import encoder_name
 from selfview.estimator.plan import FitPlan, projected_rows
@@ -29,6 +29,7 @@ from selfview.networks.encoders import EncoderHead, ScaledEncoder
 from selfview.networks.start import START_ROWS, principal_start
 from selfview.rows.base import Rows
 from selfview.rows.stream import Stream
+from selfview.training.state import History
 from selfview.views import VIEWS
 from selfview.whitening import ROWS, STREAM_ROWS, whiten
 

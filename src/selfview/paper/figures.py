@@ -1,7 +1,7 @@
 """The paper's figures out of records and the arrays beside them, by matplotlib.
 
-Colours are Paul Tol's, told apart by colour-blind readers; in grey, markers, line styles and
-numbers beside the points do it.
+Colours are Paul Tol's, which colour-blind readers can distinguish. In grey, markers, line styles
+and numbers beside the points do the same.
 """
 
 import io
@@ -255,10 +255,10 @@ def _sweep_line(axes: Any, table: Table, j: int, name: str) -> None:
             points.append((x, cell.mean, cell.deviation or 0.0))
     if not points:
         return
-    x, y, spread = np.array(sorted(points)).T
+    x, y, std = np.array(sorted(points)).T
     style = {"color": COLOURS[j % 10], "marker": MARKERS[j], "linestyle": LINES[j % len(LINES)]}
     title = KNOWN[table.columns[j].dataset].title
-    axes.errorbar(x, y, yerr=spread if spread.any() else None, capsize=3, label=title, **style)
+    axes.errorbar(x, y, yerr=std if std.any() else None, capsize=3, label=title, **style)
 
 
 def _curve(name: str, choice: Choice, shelf: Shelf) -> Figure | None:

@@ -88,11 +88,6 @@ def pipes(lines: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in (lines[0], rule, *lines[1:]))
 
 
-def text(table: Table) -> str:
-    """Aligned columns."""
-    return aligned(lines_of(table, signed)) + "\n"
-
-
 def markdown(table: Table) -> str:
     """A Markdown table."""
     return pipes(lines_of(table, lambda t, p: f"**{t}**{PLACES[p]}" if p else t, "{} \\| {}"))

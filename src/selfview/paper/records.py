@@ -56,7 +56,8 @@ class Record:
     def value(self, measure: str, name: str) -> float | None:
         """A number of a measure as it is taken now, or None where there is none."""
         score = self.scores.get(measure, {})
-        value = score.get("values", {}).get(name) if _current(score, measure) else None
+        current = score.get("version") == VERSIONS[measure]
+        value = score.get("values", {}).get(name) if current else None
         return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
     def curve(self) -> list[tuple[int, float]]:
@@ -65,10 +66,6 @@ class Record:
         epochs = sorted(int(epoch) for epoch in values if epoch.isdecimal())
         found = [(epoch, self.value("curve", str(epoch))) for epoch in epochs]
         return [(epoch, 100 * value) for epoch, value in found if value is not None]
-
-
-def _current(score: Mapping[str, Any], measure: str) -> bool:
-    return score.get("version") == VERSIONS[measure]
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from selfview.paper.grid import Column, Fit, Piece, Row
 from selfview.paper.metrics import METRICS, Metric
 from selfview.paper.plan import Choice
 from selfview.paper.printed import PRINTED, Printed
-from selfview.paper.records import Arrays, Record, Shelf, read_arrays
+from selfview.paper.records import Arrays, Shelf, read_arrays
 
 MARKED = ("table2", "table3", "table4")  # tables whose best three cells the paper marks
 
@@ -120,24 +120,17 @@ def _summary(fits: Sequence[Fit], metric: Metric, shelf: Shelf, variant: str) ->
         value for r in records if (value := r.value(metric.measure, metric.value)) is not None
     ]
     scaled = [value * metric.factor for value in values]
+    errors = (r.error or str(r.scores.get(metric.measure, {}).get("error", "")) for r in records)
+    epsilons = (r.resolved.get("epsilon") for r in records)
     return Cell(
         mean=statistics.fmean(scaled) if scaled else None,
         deviation=statistics.stdev(scaled) if len(scaled) > 1 else None,
         n=len(scaled),
         expected=len(fits),
         variant=variant,
-        errors=tuple(dict.fromkeys(filter(None, (_error(r, metric) for r in records)))),
-        epsilon=next((e for r in records if (e := _epsilon(r)) is not None), None),
+        errors=tuple(dict.fromkeys(filter(None, errors))),
+        epsilon=next((float(e) for e in epsilons if isinstance(e, int | float)), None),
     )
-
-
-def _error(record: Record, metric: Metric) -> str:
-    return record.error or str(record.scores.get(metric.measure, {}).get("error", ""))
-
-
-def _epsilon(record: Record) -> float | None:
-    value = record.resolved.get("epsilon")
-    return float(value) if isinstance(value, int | float) else None
 
 
 def _ranked(cells: Sequence[Cell], metric: Metric, marked: bool) -> list[Cell]:

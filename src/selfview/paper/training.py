@@ -10,7 +10,6 @@
 """
 
 import contextlib
-import io
 import json
 import shutil
 import time
@@ -32,7 +31,7 @@ from selfview.paper.grid import COMPONENTS, Fit
 from selfview.paper.methods import METHODS, n_parameters
 from selfview.paper.provenance import provenance
 from selfview.paper.records import plain
-from selfview.saving.files import unwritable, write_bytes
+from selfview.saving.files import unwritable, write_array, write_bytes
 
 EMBEDDING, LOGITS, ABOUT, CHECKPOINT = "embedding.npy", "logits.npy", "fit.json", "checkpoint"
 EPOCHS = "epochs"
@@ -104,9 +103,9 @@ def train(folder: Path, fit: Fit, sample: Dataset, verbose: int = 0) -> dict[str
         }
     )
     if fit.method != "raw":
-        _save(folder / EMBEDDING, np.asarray(Z, dtype=np.float32))
+        write_array(folder / EMBEDDING, np.asarray(Z, dtype=np.float32))
     if fit.method == "selfview":
-        _save(folder / LOGITS, _logits(model, sample))
+        write_array(folder / LOGITS, _logits(model, sample))
     write_bytes(folder / ABOUT, json.dumps(about).encode())
     shutil.rmtree(folder / CHECKPOINT, ignore_errors=True)
     return dict(about)
@@ -154,7 +153,7 @@ def _keeper(folder: Path, epochs: list[int]) -> Callable[[Any], None]:
 
     def keep(end: Any) -> None:
         if end.epoch in epochs:
-            _save(folder / EPOCHS / f"{end.epoch:06d}.npy", end.embedding())
+            write_array(folder / EPOCHS / f"{end.epoch:06d}.npy", end.embedding())
 
     return keep
 
@@ -189,12 +188,6 @@ def _logits(model: Any, sample: Dataset) -> Any:
     rows = np.random.default_rng(0).permutation(len(sample))[:LOGIT_ROWS]
     p = model.predict_proba(sample.X[np.sort(rows)])
     return np.log(np.maximum(p, np.finfo(np.float32).tiny))
-
-
-def _save(path: Path, array: Any) -> None:
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=False)
-    write_bytes(path, buffer.getvalue())
 
 
 def thinned(history: list[dict[str, float]]) -> list[dict[str, float]]:

@@ -1,7 +1,8 @@
-"""Files that are whole or not there, and folders that one owner at a time writes to."""
+"""Atomic writes, and folders that one owner at a time may write to."""
 
 import contextlib
 import errno
+import io
 import itertools
 import json
 import os
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 from filelock import FileLock, Timeout
 
 from selfview.errors import CheckpointError, FileFormatError
@@ -59,6 +61,13 @@ def write_bytes(path: Path, data: bytes) -> None:
     """Put `data` at `path` so that a reader, or a crash, sees all of it or nothing."""
     with atomic_write(path) as file:
         file.write(data)
+
+
+def write_array(path: Path, array: Any) -> None:
+    """Put an .npy file at `path`, whole or not at all."""
+    content = io.BytesIO()
+    np.save(content, array, allow_pickle=False)
+    write_bytes(path, content.getvalue())
 
 
 @contextlib.contextmanager

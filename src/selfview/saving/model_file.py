@@ -1,6 +1,6 @@
 """The model file: `model.safetensors` with a model's tensors, and its description in the header.
 
-One file, so that a model is there or not, and never half. What a file says is checked before it is
+It is one file, so that a model is never written in part. What a file says is checked before it is
 used; nothing in it is executed.
 """
 
@@ -70,12 +70,12 @@ def _plain(value: Any) -> Any:
 
 
 def reason(error: Exception) -> str:
-    """What an error says, in so many words that a hostile file can't fill the screen."""
+    """What an error says, on one line of at most 300 characters: files may be hostile."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text if len(text) <= 300 else text[:300] + " ..."
 
 
-# What building a model from a description that lies may raise.
+# What building a model from a damaged description may raise.
 DAMAGE = (
     *(KeyError, TypeError, ValueError, IndexError, AttributeError),
     *(RuntimeError, ArithmeticError, MemoryError),

@@ -1,4 +1,4 @@
-"""Named tensors and a JSON description in one safetensors file, checked before it is believed.
+"""Named tensors and a JSON description in one safetensors file, checked before it is used.
 
 The file is written beside its place, flushed to the disk and renamed, so that at any moment it is
 the old one or the new one. Nothing is pickled.

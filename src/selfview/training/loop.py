@@ -220,7 +220,7 @@ def all_finite(tensors: Sequence[Tensor]) -> bool:
 def not_finite(what: str, epoch: float, phases: Sequence[Phase]) -> TrainingError:
     """The error of a training in which `what` happened, with what to change."""
     rate = max(phase.learning_rate(epoch) for phase in phases)
-    cure = "or epsilon, or scale the data (sklearn.preprocessing.StandardScaler)"
+    remedy = "or epsilon, or scale the data (sklearn.preprocessing.StandardScaler)"
     if rate > HIGH_RATE:
-        cure = f"from the {rate:.3g} that it has come to"
-    return TrainingError(f"{what} in epoch {int(epoch) + 1}. Lower learning_rate {cure}")
+        remedy = f"from the {rate:.3g} that it has come to"
+    return TrainingError(f"{what} in epoch {int(epoch) + 1}. Lower learning_rate {remedy}")
