@@ -2,8 +2,8 @@
 
 Points come in parts, three times: a sample finds the cells by k-means, all go into the index, all
 are looked up. What is held is the index: a point in float32, or in a byte for each component where
-float32 would take more than `FLOAT_BYTES`. Graphs (HNSW) are no faster here, and with several
-threads no two of them are equal; an inverted file is the same for the same number of threads.
+float32 would take more than `FLOAT_BYTES`. An inverted file is the same for the same number of
+threads; `benchmarks/neighbours.py` compares it with graphs (HNSW) and other engines.
 """
 
 import importlib.util
@@ -44,6 +44,7 @@ def index_of(parts: Parts, n: int) -> Any:
     sample = _sample(parts, n, cells * POINTS_A_CELL)
     dim = sample.shape[1]
     quantiser = faiss.IndexFlatL2(dim)
+    index: Any
     if 4 * n * dim <= FLOAT_BYTES:
         index = faiss.IndexIVFFlat(quantiser, dim, cells)
     else:
@@ -95,7 +96,8 @@ def _others(near: NDArray[np.int64], own: NDArray[np.int64], n: int) -> NDArray[
     itself = near == own[:, None]
     itself[~itself.any(1), count] = True
     itself &= itself.cumsum(1) == 1
-    return near[~itself].reshape(-1, count)
+    others: NDArray[np.int64] = near[~itself].reshape(-1, count)
+    return others
 
 
 def _sample(parts: Parts, n: int, size: int) -> NDArray[np.float32]:

@@ -7,7 +7,7 @@ bring neighbours of their own (precomputed.py).
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -173,6 +173,7 @@ def search_parts(
     divisor = torch.tensor(scale, dtype=torch.float32)
 
     def parts() -> Iterator[Tensor]:
+        found: Iterable[Tensor]
         if projected is None:
             found = (x.flatten(1).cpu() / divisor for _, x in rows.chunks())
         else:
@@ -221,8 +222,8 @@ def searchable(rows: Rows) -> bool:
 def _tell_of_the_engine(n: int) -> None:
     if n > MANY_ROWS:
         warnings.warn(
-            f"neighbours of {n:,} rows are searched by PyTorch alone, which holds all of them in "
-            "memory, takes longer and finds fewer: pip install 'selfview[ann]'",
+            f"neighbours of {n:,} rows are searched by PyTorch alone, which takes longer and "
+            "holds all of them in memory: pip install 'selfview[ann]'",
             SelfViewWarning,
             stacklevel=2,
         )
