@@ -92,16 +92,6 @@ def faiss_hnsw(rows: np.ndarray, threads: int) -> np.ndarray:
     return index.search(rows, NEAREST + 1)[1]
 
 
-def faiss_nndescent(rows: np.ndarray, threads: int) -> np.ndarray:
-    import faiss
-
-    faiss.omp_set_num_threads(threads)
-    index = faiss.IndexNNDescentFlat(rows.shape[1], 2 * NEAREST)
-    index.nndescent.search_L = 40
-    index.add(rows)
-    return index.search(rows, NEAREST + 1)[1]
-
-
 def hnswlib(rows: np.ndarray, threads: int) -> np.ndarray:
     import hnswlib as library
 
@@ -132,7 +122,6 @@ ENGINES = {
     "selfview": (selfview, "faiss"),
     "torch cells": (torch_cells, "torch"),
     "faiss hnsw": (faiss_hnsw, "faiss"),
-    "faiss nndescent": (faiss_nndescent, "faiss"),
     "hnswlib": (hnswlib, "hnswlib"),
     "usearch": (usearch, "usearch"),
     "pynndescent": (pynndescent, "pynndescent"),
@@ -218,7 +207,7 @@ def run_all(given: argparse.Namespace, components: int, folder: str) -> None:
         command += ["--threads", str(given.threads)] + ["--once"] * given.once
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
-            print(f"{components:>10} {name:16} failed: {done.stderr.strip().splitlines()[-1]}")
+            print(f"{components:>10} {name:16} failed: {done.stderr.strip()[-80:]}")
             continue
         r = json.loads(done.stdout.splitlines()[-1])
         fastest = min(fastest, r["work"])

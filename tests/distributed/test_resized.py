@@ -7,10 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from selfview.training.loop import batches
-
 SCRIPT = Path(__file__).parent / "resized_fit.py"
-SEED, ROWS, BATCH, EPOCHS = 3, 100, 32, 3
+ROWS, EPOCHS = 100, 3
 LAUNCHES = ((1, 2), (2, 4), (3, 3), (1, -1))  # processes, and steps until they end; 4 an epoch
 
 
@@ -39,19 +37,26 @@ def resized(tmp_path_factory):
     return folder
 
 
-def test_every_row_of_every_epoch_is_taken_once_and_in_order(resized):
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The same fit, done by one process without a stop."""
+    folder = tmp_path_factory.mktemp("alone")
+    launch(folder, 0, 1, -1)
+    return folder
+
+
+def test_every_row_of_every_epoch_is_taken_once_and_in_order(resized, alone):
     found = [
         step
         for number, (processes, _) in enumerate(LAUNCHES)
         for step in steps_of(resized, number, processes)
     ]
-    expected = [rows for epoch in range(EPOCHS) for rows in batches(ROWS, BATCH, SEED, epoch)]
-    assert len(found) == len(expected)
-    for one, other in zip(found, expected, strict=True):
+    for epoch in np.split(np.concatenate(found), EPOCHS):
+        assert np.sort(epoch).tolist() == list(range(ROWS))
+    for one, other in zip(found, steps_of(alone, 0, 1), strict=True):
         np.testing.assert_array_equal(one, other)
 
 
-def test_the_weights_are_those_of_a_fit_that_one_process_did_alone(resized, tmp_path):
-    launch(tmp_path, 0, 1, -1)
-    alone, found = (np.load(folder / "weights.npy") for folder in (tmp_path, resized))
-    assert np.linalg.norm(found - alone) <= 1e-3 * np.linalg.norm(alone)
+def test_the_weights_are_those_of_a_fit_that_one_process_did_alone(resized, alone):
+    one, found = (np.load(folder / "weights.npy") for folder in (alone, resized))
+    assert np.linalg.norm(found - one) <= 1e-3 * np.linalg.norm(one)

@@ -105,7 +105,8 @@ def join_parts(
         return {"skipped": skipped}
 
     def load(entry: Entry) -> Dataset:
-        y, classes = None, ()
+        y: Array | None = None
+        classes: tuple[str, ...] = ()
         if "labels" in entry.arrays:
             y, classes = encode_labels(entry.arrays["labels"].tolist())
         return replace(
