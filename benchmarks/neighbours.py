@@ -6,10 +6,11 @@ Rows are a mixture of 20 Gaussians, each with 16 directions of its own and a lit
 components, as rows of real data have few degrees of freedom around a point. Every row is looked up
 among all others, as `fit` does it. Recall is that of 1,000 rows, against an exact search.
 
-"seconds" are those of building the index and of all look-ups. They depend on what else the machine
-does: "work" is the time of a fixed matrix product beside it, over the fastest of the run. "memory"
-is the peak of the process beyond the rows and the libraries. "same" says whether a second search
-with as many threads found the same rows in the same order: a fit must give the same bits.
+"seconds" are those of building the index and of all look-ups; "busy" are the processors' own, of
+all threads together. Both depend on what else the machine does: "work" is the time of a fixed
+matrix product beside it, over the fastest of the run. "MiB" is the peak of the process beyond the
+rows and the libraries. "same" says whether a second search with as many threads found the same rows
+in the same order: a fit must give the same bits.
 
 Engines that are not installed are left out: pip install faiss-cpu hnswlib usearch pynndescent.
 """
@@ -155,8 +156,9 @@ def measure(name: str, path: Path, threads: int, repeat: bool) -> dict[str, Any]
     search, library = ENGINES[name]
     importlib.import_module(library)
     search(rows[:3000].copy(), threads)  # what is compiled or loaded on first use
-    before, start = peak(), time.perf_counter()
+    before, start, busy = peak(), time.perf_counter(), time.process_time()
     found = np.asarray(search(rows, threads))
+    busy = time.process_time() - busy
     seconds, memory = time.perf_counter() - start, peak() - before
     near = others(found)
     hits = [len(set(near[i]) & set(t)) for i, t in zip(asked.tolist(), true.tolist(), strict=True)]
@@ -164,6 +166,7 @@ def measure(name: str, path: Path, threads: int, repeat: bool) -> dict[str, Any]
     return {
         "recall": float(np.mean(hits)) / NEAREST,
         "seconds": seconds,
+        "busy": busy,
         "memory": memory,
         "same": same,
         "work": work(),
@@ -186,7 +189,9 @@ def main() -> None:
         print(json.dumps(measure(name, Path(folder), given.threads, not given.once)))
         return
     print(f"{given.rows:,} rows, {given.threads} threads, 10 neighbours")
-    print(f"{'components':>10} {'engine':16} {'recall':>6} {'seconds':>8} {'MiB':>6} same  work")
+    print(
+        f"{'components':>10} {'engine':16} {'recall':>6} {'seconds':>8} {'busy':>6} {'MiB':>6} same  work"
+    )
     for components in given.components:
         with tempfile.TemporaryDirectory() as folder:
             rows = made_rows(given.rows, components)
@@ -214,7 +219,7 @@ def run_all(given: argparse.Namespace, components: int, folder: str) -> None:
         same = {True: "yes", False: "no", None: "-"}[r["same"]]
         print(
             f"{components:>10} {name:16} {r['recall']:6.3f} {r['seconds']:8.1f} "
-            f"{r['memory']:6.0f} {same:5} {r['work'] / fastest:4.2f}",
+            f"{r['busy']:6.1f} {r['memory']:6.0f} {same:5} {r['work'] / fastest:4.2f}",
             flush=True,
         )
 
