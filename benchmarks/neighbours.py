@@ -189,9 +189,7 @@ def main() -> None:
         print(json.dumps(measure(name, Path(folder), given.threads, not given.once)))
         return
     print(f"{given.rows:,} rows, {given.threads} threads, 10 neighbours")
-    print(
-        f"{'components':>10} {'engine':16} {'recall':>6} {'seconds':>8} {'busy':>6} {'MiB':>6} same  work"
-    )
+    print("components engine           recall  seconds   busy    MiB same  work")
     for components in given.components:
         with tempfile.TemporaryDirectory() as folder:
             rows = made_rows(given.rows, components)
