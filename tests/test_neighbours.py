@@ -6,8 +6,10 @@ import scipy.sparse as sp
 import torch
 from sklearn.neighbors import NearestNeighbors
 
-from selfview.neighbours import search
+from selfview.errors import SelfViewWarning
+from selfview.neighbours import cells, engine, search
 from selfview.neighbours.search import Neighbours, nearest, search_points
+from selfview.rows import base, on_disk, projection
 from selfview.rows.conversion import as_rows
 from selfview.training.loop import Step
 
@@ -59,24 +61,88 @@ def test_fewer_rows_than_neighbours_give_all_others(n):
     assert (np.sort(found, axis=1) == [sorted(set(range(n)) - {i}) for i in range(n)]).all()
 
 
-def test_above_the_limit_the_cells_around_a_row_hold_nearly_all_its_neighbours(rng, monkeypatch):
-    monkeypatch.setattr(search, "EXACT_ROWS", 500)
-    monkeypatch.setattr(search, "BLOCK", 300)
+@pytest.fixture(params=["faiss", "faiss, a byte for each component", "PyTorch alone"])
+def approximate(request, monkeypatch):
+    """An approximate search, of few rows already."""
+    monkeypatch.setattr(search, "EXACT_ROWS", 100)
+    monkeypatch.setattr(cells, "BLOCK", 300)
+    if request.param == "PyTorch alone":
+        monkeypatch.setattr(engine, "installed", lambda: False)
+    else:
+        pytest.importorskip("faiss")
+    if "byte" in request.param:
+        monkeypatch.setattr(engine, "FLOAT_BYTES", 0)
+
+
+def clustered(rng, n=4000):
     centres = rng.normal(size=(20, 30)) * 2
-    X = (centres[rng.integers(0, 20, 4000)] + rng.normal(size=(4000, 30))).astype(np.float32)
-    found, exact = found_for(X, 10), truth(X, 10)
+    return (centres[rng.integers(0, 20, n)] + rng.normal(size=(n, 30))).astype(np.float32)
+
+
+def recall(found, exact):
+    return np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(found, exact, strict=True)])
+
+
+def test_above_the_limit_nearly_all_neighbours_are_found(rng, approximate):
+    X = clustered(rng)
+    found = found_for(X, 10)
     assert (found != np.arange(4000)[:, None]).all()
-    recall = np.mean([len(np.intersect1d(a, b)) / 10 for a, b in zip(found, exact, strict=True)])
-    assert recall > 0.9
+    assert recall(found, truth(X, 10)) > 0.9
     np.testing.assert_array_equal(found, found_for(X, 10))
 
 
-def test_rows_that_are_all_equal_have_neighbours_in_cells_too(monkeypatch):
-    monkeypatch.setattr(search, "EXACT_ROWS", 100)
+def test_rows_that_are_all_equal_have_neighbours_too(approximate):
     found = found_for(np.ones((300, 4), np.float32), 5)
     assert found.min() >= 0
     assert found.max() < 300
     assert (found != np.arange(300)[:, None]).all()
+
+
+def test_neighbours_of_the_first_rows_alone_are_those_found_for_all(rng, approximate):
+    points = torch.from_numpy(clustered(rng, 1000))
+    np.testing.assert_array_equal(nearest(points, 10, first=70), nearest(points, 10)[:70])
+
+
+def test_the_parts_in_which_points_come_do_not_matter(rng):
+    pytest.importorskip("faiss")
+    points = torch.from_numpy(clustered(rng))
+    one = engine.nearest(lambda: [points], 4000, 10)
+    many = engine.nearest(lambda: points.split(300), 4000, 10)
+    assert (one == many).mean() > 0.999  # of two that are equally near, rounding decides
+
+
+def test_few_points_in_the_cells_searched_still_give_others_all_different(rng, monkeypatch):
+    pytest.importorskip("faiss")
+    monkeypatch.setattr(engine, "PROBES", 1)
+    monkeypatch.setattr(engine, "POINTS_A_CELL", 2)
+    found = engine.nearest(lambda: [torch.from_numpy(clustered(rng, 200))], 200, 30)
+    assert (found != np.arange(200)[:, None]).all()
+    assert (found >= 0).all()
+    assert (found < 200).all()
+
+
+def test_what_is_missing_is_said_where_there_are_many_rows(rng, monkeypatch):
+    monkeypatch.setattr(search, "EXACT_ROWS", 100)
+    monkeypatch.setattr(search, "MANY_ROWS", 200)
+    monkeypatch.setattr(engine, "installed", lambda: False)
+    with pytest.warns(SelfViewWarning, match=r"selfview\[ann\]"):
+        found_for(clustered(rng, 300), 5)
+
+
+def test_rows_on_disk_are_searched_in_blocks_and_have_the_neighbours_of_rows_in_memory(
+    rng, tmp_path, monkeypatch, approximate
+):
+    X = clustered(rng)
+    np.save(tmp_path / "X.npy", X)
+    monkeypatch.setattr(base, "CHUNK_BYTES", 500 * 30 * 4)
+    monkeypatch.setattr(on_disk, "BUFFER_BYTES", 700 * 30 * 4)
+    monkeypatch.setattr(projection, "CACHED_ENTRIES", 0)
+    stored = as_rows(np.load(tmp_path / "X.npy", mmap_mode="r"))
+    assert not stored.stored.fits
+    found = [
+        Neighbours(rows, rows.pick, count=10, angle=False).numbers for rows in (stored, as_rows(X))
+    ]
+    assert (found[0] == found[1]).mean() > 0.999
 
 
 def drawn(X, folder=None, about=None):

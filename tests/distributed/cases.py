@@ -15,6 +15,8 @@ from selfview.baselines import (
 )
 from selfview.cli.embed import embedded
 from selfview.distributed import current
+from selfview.neighbours import search
+from selfview.rows.conversion import as_rows
 from selfview.targets import adapt_temperature, entropy, marginal_error, sinkhorn
 from selfview.training.batch_norm import synchronised
 from selfview.training.loop import TrainingError
@@ -255,3 +257,22 @@ def table():
         warnings.simplefilter("ignore", CollapseWarning)
         Z = model.fit_transform(rows(41))
     return {"Z": Z, "shared": embedded(model, rows(41), current())}
+
+
+def searched():
+    """Neighbours by the engine; under torchrun every process looks up a part of the rows."""
+    X = as_rows(rows(1003))
+    exact, search.EXACT_ROWS = search.EXACT_ROWS, 100
+    try:
+        found = search.Neighbours(X, X.pick, count=10, angle=False)
+        looked_up = []
+        plain = search.engine.looked_up
+
+        def counted(index, parts, count, asked):
+            looked_up.append(len(asked))
+            return plain(index, parts, count, asked)
+
+        search.engine.looked_up = counted
+        return {"numbers": found.numbers, "looked_up": np.array(looked_up)}
+    finally:
+        search.EXACT_ROWS, search.engine.looked_up = exact, plain

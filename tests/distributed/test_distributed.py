@@ -25,6 +25,7 @@ CASES = (
         "refusals",
         "uninterrupted",
         "ended",
+        "searched",
         "table",
     ),
 )
@@ -124,6 +125,15 @@ def test_processes_end_with_the_same_weights(results):
 def test_an_error_ends_all_processes_and_says_why(results, case, words):
     for found, word in zip(results["refusals"], words, strict=True):
         assert word in str(found[case])
+
+
+def test_every_process_looks_up_its_part_of_the_rows(results):
+    pytest.importorskip("faiss")
+    one = cases.searched()
+    assert one["looked_up"].tolist() == [1003]
+    assert [many["looked_up"].tolist() for many in results["searched"]] == [[501], [502]]
+    for many in results["searched"]:
+        assert (many["numbers"] == one["numbers"]).mean() > 0.999  # equally near ones may differ
 
 
 def test_all_processes_end_a_fit_at_the_same_step(results):

@@ -18,7 +18,7 @@ def accuracy(X, y):
     """How well a linear probe tells the digits from the embedding, by cross validation."""
     torch.manual_seed(0)  # of the encoder: its weights are ours, not the model's
     encoder = nn.Sequential(nn.Linear(64, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 10))
-    # Without neighbours, which rows beyond the buffer have only if asked for: order alone counts.
+    # Without neighbours: order alone counts.
     given = dict(n_prototypes=30, neighbours=0, epochs=12, random_state=0, verbose=0)
     model = SelfView(encoder=encoder, **given)
     Z = model.fit_transform(X)

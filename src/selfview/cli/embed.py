@@ -61,10 +61,11 @@ def embed(
         model, preparation = load_run(run)
         options = given(label=label, id=id, groups=groups, array=array, skip_bad=skip_bad or None)
         dataset = group.main_first(lambda: read(data, preparation=preparation, **options))
-        Z = embedded(model, dataset.X, group)
-        with group.all_or_none():
-            if group.is_main:
-                write_embedding(out, Z, dataset.ids, _places(dataset) | _clusters(model, Z))
+        if not _written_in_blocks(out, model, dataset, group):
+            Z = embedded(model, dataset.X, group)
+            with group.all_or_none():
+                if group.is_main:
+                    write_embedding(out, Z, dataset.ids, _places(dataset) | _clusters(model, Z))
     if not group.is_main:
         return
     rows = f"{len(dataset):,} row{'s' * (len(dataset) != 1)}"
@@ -73,6 +74,19 @@ def embed(
     typer.echo(f"{rows} embedded in {model.embedding_dim_} dimensions{note}: {out}")
     if found and not note:
         typer.echo("the cluster of each row is written to .csv and .parquet files only", err=True)
+
+
+def _written_in_blocks(out: Path, model: "SelfView", dataset: "Dataset", group: "Group") -> bool:
+    """Write a large embedding block by block; whether it was large, and for a .npy file."""
+    from selfview.cli import embedding_file
+    from selfview.rows.conversion import as_rows
+
+    if out.suffix.lower() != ".npy" or group.size > 1 or len(dataset) <= embedding_file.MANY:
+        return False
+    done = embedding_file.write_in_blocks(out.resolve(), model, as_rows(dataset.X))
+    if done:
+        typer.echo(f"{done:,} rows were embedded before", err=True)
+    return True
 
 
 def _places(dataset: "Dataset") -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """Paths of a call, checked before anything heavy is imported, so that errors come at once."""
 
 import os
+import re
 from difflib import get_close_matches
 from pathlib import Path
 
@@ -11,12 +12,13 @@ NAMES = (
     *("digits", "fashion-mnist", "emnist-digits", "mnist", "20news"),
     *("reuters", "fsdd", "msi", "synthetic-msi"),
 )
+_GLOB = re.compile(r"[*?\[]")
 
 
 def check_data(data: str | None) -> None:
-    """Raise InputError unless this is a path that exists or the name of a dataset."""
-    if data is None or data in NAMES or "://" in data or _exists(data):
-        return  # an address has an error of its own, with what to do instead
+    """Raise InputError unless this is a path that exists, a glob, or the name of a dataset."""
+    if data is None or data in NAMES or "://" in data or _exists(data) or _GLOB.search(data):
+        return  # an address or a glob has an error of its own, with what to do instead
     raise InputError(f"{data}: no such file or folder, and no dataset of that name{_near(data)}")
 
 

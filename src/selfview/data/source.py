@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -15,7 +16,8 @@ from selfview.data.anndata_files import fit_anndata
 from selfview.data.dataset import Dataset, Options
 from selfview.data.folders import existing, files_under
 from selfview.data.named import DATASETS, load_dataset
-from selfview.data.preparation import ArrayPreparation, Preparation
+from selfview.data.parts import join_parts, parts_of
+from selfview.data.preparation import ROW_OPTIONS, ArrayPreparation, Preparation
 from selfview.data.spectra import fit_imzml
 from selfview.data.stores import is_anndata
 from selfview.data.tables import TABLES, TableFilePreparation, fit_table, numbers_of_table
@@ -124,6 +126,8 @@ def read(
         .zarr, .pt, .safetensors, .h5ad, .csv, .tsv, .parquet, .xlsx, .jsonl, .txt, .wav, .flac,
         .ogg, .mp3, .png, .jpg, .imzML, IDX (.gz), or a folder of recordings, images or .txt files.
         In a folder, files of the most frequent kind are read, and a message names the others.
+        A folder, or a glob such as ``"part-*.parquet"``, of .parquet, .npy or .h5ad parts is one
+        set of rows, in the order of the names; the first part decides how they are made.
     preparation : Preparation or None, default None
         That of a fitted model: rows are made as they were for its fit, and of the options below
         only ``array``, ``label``, ``id``, ``groups``, ``labels_from_name``, ``groups_from_name``
@@ -198,6 +202,8 @@ def read(
     _check_groups(options)
     given = options.given()
     is_name = str(source) in DATASETS and not os.path.exists(source)
+    if not is_name and (parts := parts_of(source)):
+        return join_parts(source, parts, options, preparation, partial(_read_part, options))
     if preparation is not None:
         if is_name:
             dataset = load_dataset(str(source))
@@ -211,10 +217,22 @@ def read(
         if wrong:
             raise InputError(f"{', '.join(wrong)} can't be given with the dataset {source}")
         return _grouped(load_dataset(str(source)), options.groups)
-    path = existing(source)
+    return _read_file(existing(source), options)
+
+
+def _read_part(options: Options, path: Path, how: Preparation | None) -> Dataset:
+    """One of several files that hold one set of rows."""
+    if how is None:
+        return _read_file(path, options)
+    names = [name for name in options.given() if name in ROW_OPTIONS]
+    chosen = {name: getattr(options, name) for name in names}
+    return how.read(path, **chosen | {"skip_bad": options.skip_bad})
+
+
+def _read_file(path: Path, options: Options) -> Dataset:
     kind = _kind_of(path)
     reader, meant = READERS[kind]
-    wrong = [name for name in given if name not in meant]
+    wrong = [name for name in options.given() if name not in meant]
     if wrong:
         possible = f"; possible are {', '.join(sorted(meant))}" if meant else ""
         raise InputError(f"{path}: {', '.join(wrong)} means nothing for {kind} files{possible}")

@@ -18,7 +18,7 @@ from selfview.estimator.devices import resolve_device, resolve_precision
 from selfview.estimator.recipes import USUAL_NORM, Kind, Settings, by_angle, input_scale
 from selfview.neighbours.across_groups import without_differences
 from selfview.neighbours.precomputed import LinkedNeighbours, LinkedRows
-from selfview.neighbours.search import Neighbours
+from selfview.neighbours.search import Neighbours, searchable
 from selfview.networks import encoders
 from selfview.rows.base import Rows, Summary
 from selfview.rows.projection import ProjectedRows, Projection, principal_components
@@ -105,7 +105,7 @@ def make_plan(
         n=rows.n,
         n_features=rows.n_features,
         batches=steps,
-        searchable=rows.stored is None or rows.stored.fits,
+        searchable=searchable(rows),
         stream=stream,
         started=started,
     )

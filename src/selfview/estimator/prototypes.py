@@ -129,8 +129,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
             groups = None
         if project and kind.components and perceptron and not stream:
             projected = projected_rows(rows, plan.summary, kind, folder, groups)
-            in_memory = projected.stored is None or projected.stored.fits
-            plan = replace(plan, shape=projected.shape, projected=projected, searchable=in_memory)
+            plan = replace(plan, shape=projected.shape, projected=projected)
             if self.epochs == "auto":
                 steps = recipe.steps(rows.n, self.n_components)
                 plan = replace(plan, epochs=max(1, round(steps / plan.batches)))

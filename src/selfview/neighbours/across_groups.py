@@ -28,7 +28,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from selfview.errors import SelfViewWarning
-from selfview.neighbours.search import BLOCK, Neighbours, nearest, search_points
+from selfview.neighbours.cells import BLOCK
+from selfview.neighbours.search import Neighbours, nearest, search_points
 from selfview.rows.projection import ProjectedRows, Projection
 from selfview.training.loop import Step
 

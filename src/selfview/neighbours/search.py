@@ -1,15 +1,14 @@
 """Nearest rows, found without labels: the pairs that two views may be taken from.
 
 Rows are compared in their leading principal components: noise in many columns hides which rows are
-near. The search is exact up to `EXACT_ROWS` rows. Above, rows are sorted into about sqrt(n) cells,
-and looked for in the cells around their own (an inverted file, as in Faiss). Users may name a
-metric for the search, or bring neighbours of their own (precomputed.py).
+near. The search is exact up to `EXACT_ROWS` rows. Above, Faiss finds nearly all (engine.py), or
+PyTorch alone where Faiss is not installed (cells.py). Users may name a metric for the search, or
+bring neighbours of their own (precomputed.py).
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,19 +18,20 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
-from selfview.distributed import current
-from selfview.errors import InputError
+from selfview.distributed import Group, current
+from selfview.errors import InputError, SelfViewWarning
+from selfview.neighbours import cells, engine
+from selfview.neighbours.cells import BLOCK, among
 from selfview.rows.base import Rows
 from selfview.rows.projection import ProjectedRows, principal_components
-from selfview.saving.checkpoints import kept
+from selfview.saving.checkpoints import kept, recalled, write_kept
 from selfview.training.loop import Step
 
 COMPONENTS = 50  # in which dense rows are compared
 EXACT_ROWS = 20_000
-CELLS_SEARCHED = 24  # around a row's own: of MNIST's nearest 15 rows 96 % are found
-CELL_ROUNDS = 6  # of k-means, that finds the cells
-CELL_SAMPLE = 20_000  # rows from which it does
-BLOCK = 1024  # rows that are looked up at a time
+PART = 1 << 16  # rows that the engine is given at a time
+MANY_ROWS = 100_000  # above, the engine is worth a word where it is missing
+FALLBACK_ENTRIES = 1 << 29  # of points searched without the engine: 2 GiB, 10.7 million rows
 METRIC_BYTES = 1 << 31  # of rows that are compared by a metric of scikit-learn's
 
 
@@ -100,20 +100,53 @@ class Neighbours:
 
     @cached_property
     def numbers(self) -> NDArray[np.int32]:
-        """(n, count); found by one process for all that share a fit."""
-        data = current().from_main(lambda: self._found().tobytes())
-        return np.frombuffer(data or b"", np.int32).reshape(self.n, -1)
+        """(n, count), the same in all processes that share a fit; the first one keeps them."""
+        group = current()
+        if group.size == 1:
+            return self._found()
+        if not self._by_engine:
+            data = group.from_main(lambda: self._found().tobytes())
+            return np.frombuffer(data, np.int32).reshape(self.n, -1)
+        known = group.from_main(lambda: recalled(self.path, self.about))
+        found = known["numbers"].numpy() if known else self._search_together(group)
+        if not known:
+            group.from_main(lambda: write_kept(self.path, self.about, _named(found)))
+        return found
+
+    @property
+    def _by_engine(self) -> bool:
+        """Are all rows looked up in an index, so that they need not be in memory?"""
+        plain = self.metric == "auto" and self.components > 0
+        return plain and self.rows.n > EXACT_ROWS and engine.installed()
 
     def _found(self) -> NDArray[np.int32]:
-        found = kept(self.path, self.about, lambda: {"numbers": torch.from_numpy(self._search())})
+        found = kept(self.path, self.about, lambda: _named(self._search()))
         numbers: NDArray[np.int32] = found["numbers"].numpy()
         return numbers
 
     def _search(self) -> NDArray[np.int32]:
         if self.metric != "auto":
             return nearest_by_metric(self.rows, self.metric, self.count)[: self.n]
+        if self._by_engine:
+            return engine.nearest(self._parts(), self.rows.n, self.count, self.n)
         points = search_points(self.rows, self.components, angle=self.angle, scale=self.scale)
         return nearest(points, self.count, first=self.n)
+
+    def _search_together(self, group: Group) -> NDArray[np.int32]:
+        """The first process makes the index, and every one looks up its part of the rows."""
+        parts = self._parts()
+        index = group.from_main(lambda: engine.packed(engine.index_of(parts, self.rows.n)))
+        own = range(self.n * group.rank // group.size, self.n * (group.rank + 1) // group.size)
+        with group.all_or_none():
+            found = engine.looked_up(engine.unpacked(index), parts, self.count, own)
+        return np.concatenate(group.gathered(found))
+
+    def _parts(self) -> engine.Parts:
+        return search_parts(self.rows, self.components, angle=self.angle, scale=self.scale)
+
+
+def _named(numbers: NDArray[np.int32]) -> dict[str, Tensor]:
+    return {"numbers": torch.from_numpy(numbers)}
 
 
 def search_points(
@@ -123,15 +156,32 @@ def search_points(
 
     With 0 `components` the rows themselves, as in a stream, whose components change.
     """
-    if not components:
-        divisor = torch.tensor(scale, dtype=torch.float32)
-        points = torch.cat([x.flatten(1).cpu() / divisor for _, x in rows.chunks()])
-    elif isinstance(rows, ProjectedRows):
-        points = rows.components(components)
-    else:
-        found = principal_components(rows, components, scale=scale)
-        points = ProjectedRows(rows, found).components(components)
-    return F.normalize(points) if angle else points
+    return torch.cat(list(search_parts(rows, components, angle=angle, scale=scale)()))
+
+
+def search_parts(
+    rows: Rows, components: int, *, angle: bool, scale: float | Sequence[float] = 1.0
+) -> engine.Parts:
+    """The same points, some at a time, each time that they are asked for."""
+    projected: ProjectedRows | None = None
+    if components:
+        projected = (
+            rows
+            if isinstance(rows, ProjectedRows)
+            else ProjectedRows(rows, principal_components(rows, components, scale=scale))
+        )
+    divisor = torch.tensor(scale, dtype=torch.float32)
+
+    def parts() -> Iterator[Tensor]:
+        found: Iterable[Tensor]
+        if projected is None:
+            found = (x.flatten(1).cpu() / divisor for _, x in rows.chunks())
+        else:
+            found = projected.component_chunks(components)
+        for points in found:
+            yield F.normalize(points) if angle else points
+
+    return parts
 
 
 def nearest(points: Tensor, count: int, first: int | None = None) -> NDArray[np.int32]:
@@ -156,18 +206,34 @@ def nearest(points: Tensor, count: int, first: int | None = None) -> NDArray[np.
     """
     n = len(points)
     count = min(count, n - 1)
-    asked = n if first is None else first
-    found = torch.empty(asked, count, dtype=torch.int32)
-    everything = torch.arange(n)
     if n <= EXACT_ROWS:
-        for part in torch.split(torch.arange(asked), BLOCK):
-            found[part] = _among(points, part, everything, count)
-        return found.numpy()
-    for own, around in _cells(points):
-        own = own[own < asked]
-        candidates = around if len(around) > count else everything
-        for part in torch.split(own, BLOCK):
-            found[part] = _among(points, part, candidates, count)
+        return _exact(points, count, n if first is None else first)
+    if engine.installed():
+        return engine.nearest(lambda: torch.split(points, PART), n, count, first)
+    _tell_of_the_engine(n)
+    return cells.nearest(points, count, first)
+
+
+def searchable(rows: Rows) -> bool:
+    """Can neighbours be searched for? Without the engine, all rows must fit into memory for it."""
+    return rows.n * COMPONENTS <= FALLBACK_ENTRIES or engine.installed()
+
+
+def _tell_of_the_engine(n: int) -> None:
+    if n > MANY_ROWS:
+        warnings.warn(
+            f"neighbours of {n:,} rows are searched by PyTorch alone, which takes longer and "
+            "holds all of them in memory: pip install 'selfview[ann]'",
+            SelfViewWarning,
+            stacklevel=2,
+        )
+
+
+def _exact(points: Tensor, count: int, asked: int) -> NDArray[np.int32]:
+    found = torch.empty(asked, count, dtype=torch.int32)
+    everything = torch.arange(len(points))
+    for part in torch.split(torch.arange(asked), BLOCK):
+        found[part] = among(points, part, everything, count)
     return found.numpy()
 
 
@@ -191,38 +257,3 @@ def nearest_by_metric(rows: Rows, metric: str, count: int) -> NDArray[np.int32]:
     except (ValueError, TypeError) as error:
         raise InputError(f"rows can't be compared by metric={metric!r}: {error}") from error
     return found
-
-
-def _among(points: Tensor, part: Tensor, candidates: Tensor, count: int) -> Tensor:
-    """The `candidates` nearest to each point of `part`, without itself."""
-    there = points[candidates]
-    # Squared distances, but for the square of the point itself, which orders nothing.
-    distances = torch.addmm(there.square().sum(1), points[part], there.T, alpha=-2)
-    distances.masked_fill_(candidates == part[:, None], math.inf)
-    return candidates[distances.topk(count, largest=False).indices].int()
-
-
-def _cells(points: Tensor) -> list[tuple[Tensor, Tensor]]:
-    """Every cell's points, and those of the cells around it with its own."""
-    generator = torch.Generator().manual_seed(0)
-    order = torch.randperm(len(points), generator=generator)
-    centres, sample = points[order[: math.isqrt(len(points))]], points[order[:CELL_SAMPLE]]
-    for _ in range(CELL_ROUNDS):
-        cell = _nearest_centre(sample, centres)
-        sums = torch.zeros_like(centres).index_add_(0, cell, sample)
-        sizes = torch.bincount(cell, minlength=len(centres))[:, None]
-        centres = torch.where(sizes > 0, sums / sizes.clamp_min(1), centres)
-    cell = torch.cat([_nearest_centre(part, centres) for part in torch.split(points, 8 * BLOCK)])
-    by_cell = cell.argsort()
-    starts = torch.searchsorted(cell[by_cell], torch.arange(len(centres) + 1)).tolist()
-    members = [by_cell[a:b] for a, b in pairwise(starts)]
-    around = torch.cdist(centres, centres).topk(min(len(centres), CELLS_SEARCHED), largest=False)
-    return [
-        (own, torch.cat([members[i] for i in near]))
-        for own, near in zip(members, around.indices.tolist(), strict=True)
-        if len(own)
-    ]
-
-
-def _nearest_centre(points: Tensor, centres: Tensor) -> Tensor:
-    return torch.addmm(centres.square().sum(1), points, centres.T, alpha=-2).argmin(1)

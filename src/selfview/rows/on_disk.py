@@ -11,7 +11,8 @@ and every batch mixes rows from all over the file.
 
 import mmap
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from io import FileIO
@@ -48,26 +49,49 @@ class Span:
 
     def read(self, ranges: Iterable[tuple[int, int]]) -> list[Array]:
         """The rows of each range, each as an array of its own."""
+        with self._opened() as file:
+            return [self._read(file, *each) for each in ranges]
+
+    def rows(self, index: Index) -> Array:
+        """Single rows from all over, read in the order of their places."""
+        wanted, back = np.unique(index, return_inverse=True)
+        rows = np.empty((len(wanted), *self.shape[1:]), self.dtype)
+        parts = rows.view(np.uint8).reshape(len(wanted), self.row_bytes)
+        places = (self.offset + wanted.astype(np.int64) * self.row_bytes).tolist()
+        with self._opened() as file:
+            number = file.fileno()
+            if hasattr(os, "posix_fadvise"):  # a disk then reads many of them at once
+                for place in places:
+                    os.posix_fadvise(number, place, self.row_bytes, os.POSIX_FADV_WILLNEED)
+            for place, part in zip(places, parts, strict=True):
+                file.seek(place)
+                self._fill(file, memoryview(part.data))
+        return rows[back]
+
+    @contextmanager
+    def _opened(self) -> Iterator[FileIO]:
         try:
             with open(self.path, "rb", buffering=0) as file:
                 facts = os.fstat(file.fileno())
                 if (facts.st_dev, facts.st_ino) != self.identity:
                     raise FileFormatError(f"{self.path} was replaced while its rows were in use")
-                return [self._read(file, *each) for each in ranges]
+                yield file
         except OSError as error:
             reason = error.strerror or error
             raise FileFormatError(f"{self.path} can't be read any more: {reason}") from error
 
     def _read(self, file: FileIO, start: int, stop: int) -> Array:
         rows = np.empty((stop - start, *self.shape[1:]), self.dtype)
-        left = memoryview(rows.view(np.uint8).reshape(-1).data)
         file.seek(self.offset + start * self.row_bytes)
+        self._fill(file, memoryview(rows.view(np.uint8).reshape(-1).data))
+        return rows
+
+    def _fill(self, file: FileIO, left: memoryview) -> None:
         while left:
             done = file.readinto(left)
             if not done:
                 raise FileFormatError(f"{self.path} was cut short while its rows were in use")
             left = left[done:]
-        return rows
 
 
 def span_of(array: Array) -> Span | None:
@@ -182,6 +206,10 @@ class StoredArray(_Stored[Array]):
 
     def _rows(self, part: Array) -> Array:
         return part
+
+    def pick(self, index: Index) -> Array:
+        rows: Array = self[index] if self.fits else self._span.rows(index)
+        return rows
 
     def _gathered(self, places: list[tuple[Array, int]]) -> Array:
         rows = np.empty((len(places), *self._span.shape[1:]), self._span.dtype)

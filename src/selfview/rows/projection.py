@@ -1,7 +1,7 @@
 """Rows in their leading principal components: fewer columns for a network, the same distances."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -171,7 +171,19 @@ class ProjectedRows(Rows):
     def pick(self, index: Index) -> Tensor:
         return self.projection(self.rows.pick(index)) if self._kept is None else self.take(index)
 
-    def components(self, count: int) -> Tensor:
-        """All rows in the leading components, as they are without weights: (n, count)."""
+    def chunks(self) -> Iterator[tuple[int, Tensor]]:
+        if self._kept is not None:
+            yield from super().chunks()
+        else:  # as many as fit into memory before they are projected
+            for start, x in self.rows.chunks():
+                yield start, self.projection(x)
+
+    def component_chunks(self, count: int) -> Iterator[Tensor]:
+        """All rows in the leading components, as they are without weights: (chunk, count)."""
         weights = self.projection.weights[:count]
-        return torch.cat([x[:, :count].cpu() / weights for _, x in self.chunks()])
+        for _, x in self.chunks():
+            yield x[:, :count].cpu() / weights
+
+    def components(self, count: int) -> Tensor:
+        """The same at once: (n, count)."""
+        return torch.cat(list(self.component_chunks(count)))

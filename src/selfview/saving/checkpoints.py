@@ -53,16 +53,32 @@ def kept(
 
     `about` is what the tensors depend on, as JSON can hold it. Without a path nothing is kept.
     """
-    if path is None:
-        return make()
-    about = json.loads(json.dumps(about))  # as it will be read
-    with suppress(FileFormatError):
-        tensors, meta = read_state(path)
-        if not differences(meta, about):
-            return tensors
-    tensors = make()
-    write_state(path, tensors, about)
-    return tensors
+    found = recalled(path, about)
+    if found is None:
+        found = make()
+        write_kept(path, about, found)
+    return found
+
+
+def recalled(path: Path | None, about: Mapping[str, Any]) -> dict[str, Tensor] | None:
+    """Tensors from the file at `path`, if it is there and about the same."""
+    if path is not None:
+        with suppress(FileFormatError):
+            tensors, meta = read_state(path)
+            if not differences(meta, _as_read(about)):
+                return tensors
+    return None
+
+
+def write_kept(path: Path | None, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> None:
+    """Write what `recalled` reads; nothing without a path."""
+    if path is not None:
+        write_state(path, tensors, _as_read(about))
+
+
+def _as_read(about: Mapping[str, Any]) -> Any:
+    """What JSON makes of it."""
+    return json.loads(json.dumps(about))
 
 
 @dataclass(frozen=True)
