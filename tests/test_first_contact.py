@@ -114,10 +114,9 @@ def test_cells_of_a_file_are_fitted_embedded_and_reported(tmp_path, blobs):
 
     X, y = blobs
     places = np.random.default_rng(0).uniform(0, 500, (len(y), 2))
-    with samples.object_strings():
-        obs = pd.DataFrame({"type": y.astype(str)}, index=[f"c{i}" for i in range(len(y))])
-        cells = anndata.AnnData(np.maximum(X, 0), obs=obs, obsm={"spatial": places})
-        cells.write_h5ad(tmp_path / "cells.h5ad")
+    obs = pd.DataFrame({"type": y.astype(str)}, index=[f"c{i}" for i in range(len(y))])
+    cells = anndata.AnnData(np.maximum(X, 0), obs=obs, obsm={"spatial": places})
+    cells.write_h5ad(tmp_path / "cells.h5ad")
     out = tmp_path / "run"
     done = run("fit", tmp_path / "cells.h5ad", "--label", "type", "--epochs", 2, "--out", out, "-q")
     assert done.exit_code == 0, done.output

@@ -1,7 +1,6 @@
 """HDF5, Zarr, AnnData, Excel and tensor files, written by the libraries that users take."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +10,6 @@ from scipy.sparse import issparse, random
 
 from selfview.data import guard, load_preparation, read
 from selfview.errors import FileFormatError, InputError
-
-
-@pytest.fixture(autouse=True)
-def _object_strings() -> Iterator[None]:
-    with samples.object_strings():
-        yield
 
 
 WRITERS = {

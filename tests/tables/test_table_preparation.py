@@ -165,6 +165,9 @@ FRAMES = {
     "polars": pl.from_pandas,
     "Arrow": lambda frame: pl.from_pandas(frame).to_arrow(),
     "nullable pandas": lambda frame: frame.convert_dtypes(),
+    "texts of pandas 3": lambda frame: frame.astype(
+        {name: pd.StringDtype(na_value=np.nan) for name in ("customer", "city", "plan", "street")}
+    ),
     "categories": lambda frame: frame.astype({"city": "category", "plan": "category"}),
     "other columns first": lambda frame: frame[sorted(frame.columns)],
 }
