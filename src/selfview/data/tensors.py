@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,13 @@ def _tensors(source: Path) -> dict[str, Any]:
     with reading(path, "a file of torch.save"):
         import torch
 
-        held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        try:
+            held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except pickle.UnpicklingError as error:
+            raise FileFormatError(
+                f"{path} holds Python objects, which are never loaded, or is damaged: save tensors "
+                "alone, torch.save({'X': tensor}, path)"
+            ) from error
         if isinstance(held, torch.Tensor):
             return {path.stem: held}
         if isinstance(held, list | tuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from selfview.errors import FileFormatError, InputError
 
 SUFFIXES = (".parquet", ".jsonl")
 _MOST = 2**20  # numbers of a vector
+_FIELDS = 100  # of lines that are remembered, to be named in an error
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,10 +119,18 @@ class _Lines:
         self.path = regular_file(path)
 
     def vector_size(self, field: str) -> int:
+        fields: dict[str, None] = {}
         for _, record in self._records():
             if isinstance(record, dict) and isinstance(record.get(field), list) and record[field]:
                 return len(record[field])
-        raise FileFormatError(f"{self.path}: no line has a list of numbers in the field {field!r}")
+            if isinstance(record, dict) and len(fields) < _FIELDS:
+                fields |= dict.fromkeys(str(key)[:40] for key in record)
+        near = get_close_matches(field, fields, 1)
+        meant = f"; did you mean {near[0]!r}?" if near else ""
+        known = f"; its fields are {', '.join(map(repr, [*fields][:8]))}" if fields else ""
+        raise FileFormatError(
+            f"{self.path}: no line has a list of numbers in the field {field!r}{known}{meant}"
+        )
 
     def vectors(self, field: str, size: int, aside: Sequence[str]) -> Iterator[TableRows]:
         part: list[tuple[int, Any]] = []

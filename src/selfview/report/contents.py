@@ -59,6 +59,8 @@ def content_of(dataset: Dataset) -> Content:
         return Content(notes=("Sparse rows without a text have no content to show.",))
     if is_image(dataset):
         return _pictures(dataset, PICTURES)
+    if isinstance(how, TableFilePreparation) and how.mixed is not None:
+        return Content()  # the panel lists its columns
     return _profiles(dataset)
 
 

@@ -66,7 +66,7 @@ function drawLegend() {
     const bar = make("div", { className: "gradient" });
     bar.style.background = `linear-gradient(to right, ${VIRIDIS.join(",")})`;
     box.replaceChildren(title, bar, make("p", { className: "ends" },
-      make("span", {}, format(low)), make("span", {}, format(high))));
+      ...[low, high].map((end) => make("span", {}, formatOf(column)(end)))));
     const none = column.values.reduce((count, value) => count + Number.isNaN(value), 0);
     if (none) box.append(make("p", { className: "hint" },
       `Grey: no value (${none.toLocaleString("en")}).`));
