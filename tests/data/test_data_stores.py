@@ -12,6 +12,8 @@ from selfview.data import guard, load_preparation, read
 from selfview.errors import FileFormatError, InputError
 
 
+pytestmark = pytest.mark.filterwarnings("ignore:Writing zarr v2")  # of anndata
+
 WRITERS = {
     "a.h5": samples.write_h5,
     "a.hdf5": samples.write_h5,
@@ -331,3 +333,11 @@ class Evil:
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return os.mkdir, (str(self.folder / "was here"),)
+
+
+def test_a_file_of_python_objects_is_refused_in_our_words(tmp_path: Path) -> None:
+    import torch
+
+    torch.save(torch.nn.Linear(2, 2), tmp_path / "model.pt")
+    with pytest.raises(FileFormatError, match="holds Python objects, which are never loaded"):
+        read(tmp_path / "model.pt")
