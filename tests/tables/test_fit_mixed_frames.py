@@ -48,6 +48,19 @@ def test_labels_clusters_and_explanations_take_the_frame(fitted, frame):
     assert {"age missing", "city=Ulm", "joined year sin"} <= {*told.features}
 
 
+def test_differences_are_in_the_unit_of_the_column(fitted, frame):
+    labels = (frame["income"] > frame["income"].median()).to_numpy().astype(int)
+    told = fitted.explain(frame, by="cluster", labels=labels)
+    column = told.features.index("income")
+    X = fitted.preparation_.transform(frame)[:, column]
+    scale = next(c.scale for c in fitted.preparation_.table_.columns if c.name == "income")
+    low, high = (X[labels == i].mean() * scale for i in (0, 1))
+    np.testing.assert_allclose(np.ptp(told.differences[:, column]), high - low, rtol=1e-4)
+    assert np.ptp(told.differences[:, column]) > 10_000
+    plan = told.features.index("plan=pro")
+    assert np.abs(told.differences[:, plan]).max() <= 1
+
+
 def test_numbers_alone_are_fitted_without_a_preparation_bit_for_bit():
     X = np.random.default_rng(0).normal(size=(60, 5)) * [1, 10, 1e4, 1e-3, 0]
     model = small()

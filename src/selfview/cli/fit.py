@@ -67,6 +67,7 @@ NAMES = {
     "seed": "random_state",
 }
 
+
 def _run(help: str, *flags: str) -> Any:
     return typer.Option(*flags, help=help, rich_help_panel=RUN)
 

@@ -76,7 +76,7 @@ def add_options(
     command: Callable[..., Any],
     panel: str,
     options: Mapping[str, tuple[Any, ...]],
-    choices: Mapping[str, Sequence[str]] = {},  # noqa: B006 (it is only read)
+    choices: Mapping[str, Sequence[str]] = {},
 ) -> None:
     """Give a command that takes ``**more`` these options, each None if it isn't given.
 
@@ -94,9 +94,7 @@ def add_options(
         option = typer.Option(help=help, rich_help_panel=panel, **more)
         typed = Annotated[(str if kind is float else kind) | None, option]
         known.append(
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=typed
-            )
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=typed)
         )
     command.__signature__ = own.replace(parameters=known)  # type: ignore[attr-defined]
 

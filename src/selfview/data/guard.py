@@ -105,7 +105,11 @@ REMEDY = "Mend them, or leave them out with --skip-bad (skip_bad=True)"
 
 
 def report_bad_rows(
-    path: str | os.PathLike[str], bad: Sequence[str], total: int, skip_bad: bool, remedy: str = REMEDY
+    path: str | os.PathLike[str],
+    bad: Sequence[str],
+    total: int,
+    skip_bad: bool,
+    remedy: str = REMEDY,
 ) -> tuple[str, ...]:
     """The message about rows that were left out, or an error that names them."""
     if not bad:

@@ -11,6 +11,7 @@ from selfview.data.labels import read_labels
 from selfview.data.table_files import as_text
 from selfview.data.tables import TableFilePreparation
 from selfview.errors import InputError
+from selfview.report.contents import scale_of
 from selfview.report.facts import Records
 from selfview.report.run import report_of
 
@@ -42,7 +43,8 @@ def page_of(
 
     def explain(index: NDArray[np.int64], labels: NDArray[np.int64]) -> "Explanation":
         told: Explanation = model.explain(as_rows(rows.pick(index)), by="cluster", labels=labels)
-        return told
+        in_units = model.preparation_ is not None  # the model made the rows, and knows their units
+        return told if in_units else told.in_units(dataset.feature_names, scale_of(dataset))
 
     prototypes = np.concatenate(
         [

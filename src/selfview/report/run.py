@@ -87,7 +87,7 @@ def report_of(
         records=records,
         health=facts.mapping(records.metrics.get("health")),
         health_lines=facts.health_lines(records),
-        parameters=facts.parameter_lines(records),
+        parameters=facts.parameter_lines(records, tree.found),
         options=[
             facts.Line("data", str(records.config.get("data", "unknown"))),
             *facts.lines_of(records.config, "options", "environment"),
