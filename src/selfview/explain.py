@@ -57,8 +57,12 @@ class Explanation:
         units : sequence of float
         """
         sizes = np.asarray(units, np.float32)
-        scaled = {"slopes": self.slopes / sizes, "differences": self.differences * sizes}
-        return replace(self, features=tuple(features), **scaled)
+        return replace(
+            self,
+            features=tuple(features),
+            slopes=self.slopes / sizes,
+            differences=self.differences * sizes,
+        )
 
     def top(self, count: int = 10) -> list[tuple[str, str, float, float]]:
         """(target, feature, contribution, difference) of each target's leading features.

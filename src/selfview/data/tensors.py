@@ -94,8 +94,8 @@ def _tensors(source: Path) -> dict[str, Any]:
             held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
         except pickle.UnpicklingError as error:
             raise FileFormatError(
-                f"{path} holds Python objects, which are never loaded, or is damaged: save tensors "
-                "alone, torch.save({'X': tensor}, path)"
+                f"{path} can't be read: it holds Python objects, which are never loaded, or is "
+                "damaged. Save tensors alone, torch.save({'X': tensor}, path)"
             ) from error
         if isinstance(held, torch.Tensor):
             return {path.stem: held}
