@@ -349,12 +349,12 @@ def test_the_first_sheet_with_a_table_is_read_and_told(tmp_path: Path) -> None:
     book.active.title = "Notes"
     book.active.append(["read me"])
     sheet = book.create_sheet("Data")
-    sheet.append([None, "size", None])  # as pandas writes its index, and a column without a name
+    sheet.append([None, None, "size"])  # as pandas writes its index, and a column without a name
     for i in range(6):
         sheet.append([f"r{i}", i / 3, i * i])
     book.save(tmp_path / "a.xlsx")
     found = read(tmp_path / "a.xlsx")
-    assert found.feature_names == ("size", "column 3")
+    assert found.feature_names == ("column 2", "size")
     assert list(found.ids) == [f"r{i}" for i in range(6)]
     np.testing.assert_allclose(found.X[:, 1], np.arange(6) ** 2)
 

@@ -62,6 +62,9 @@ def test_a_mixed_table_is_coloured_by_its_own_columns(browser, tmp_path):
     assert "2024-03-30" in legend("day")
     page.run("selfview.change({ focus: 1 })")
     values = page.page.locator("#details").inner_text()
+    assert values.index("Values") < values.index("Nearest neighbours")
+    typical = page.page.locator("#cluster-cards .snippet").first.inner_text()
+    assert typical.split(", ")[0] in ("Ulm", "Bonn")
     assert "Ulm" in values
     assert "0.1429" in values
     assert "2024-03-02" in values
