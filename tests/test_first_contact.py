@@ -27,6 +27,8 @@ def run(*arguments):
     "call",
     [
         ("fit", "missing.csv"),
+        ("fit", "--config", "missing.json"),
+        ("evaluate", "missing.npy", "labels.npy"),
         ("embed", "missing", "digits"),
         ("report", "missing"),
         ("export", "missing"),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from selfview.cli.options import Seed, Target, known_target
+from selfview.cli.paths import check_file
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -61,6 +62,8 @@ def evaluate(
 
     Example: selfview evaluate embedding.npy labels.npy --measures linear,clustering
     """
+    for path in (z, labels, split):
+        check_file(path)
     import json
     import warnings
 

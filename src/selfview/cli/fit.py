@@ -7,7 +7,7 @@ import typer
 
 from selfview.cli import complete
 from selfview.cli.options import FILES, READING, add_options, number_or_word
-from selfview.cli.paths import check_data
+from selfview.cli.paths import check_data, check_file
 
 if TYPE_CHECKING:
     from selfview.cli.fitting import Plan
@@ -119,6 +119,7 @@ def fit(
     if data is None and config is None and not resume:
         raise typer.BadParameter("name the data, or a run's --config", param_hint="DATA")
     check_data(data)
+    check_file(config)
     with exit_on_interrupt(lambda: _last_words(out)):
         from selfview.cli import fitting
         from selfview.distributed import launched
