@@ -75,6 +75,13 @@ def test_pictures_of_many_sizes_get_a_common_one_that_is_said(tmp_path):
     assert read(tmp_path, image_size=(10, 9)).X.shape == (5, 3, 9, 10)
 
 
+def test_pictures_of_all_common_formats_are_read(tmp_path):
+    names = ["a.bmp", "b.jpg", "c.png", "d.webp"]
+    for name in names:
+        samples.write_image(tmp_path / name, size=(8, 6))
+    assert list(read(tmp_path).ids) == names
+
+
 def test_a_size_that_most_pictures_have_is_theirs():
     assert common_size([(9, 7), (9, 7), (50, 60)]) == (9, 7)
     assert common_size([(4000, 3000)] * 3) == (128, 96)  # what a fit can bear

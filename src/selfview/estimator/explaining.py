@@ -100,10 +100,11 @@ class ExplainMixin:
             names, arrays = told(rows, start, steps)
         known = getattr(self, "feature_names_in_", None) if self.preparation_ is None else None
         features = feature_names(known, start.numel())
-        told = Explanation(by, names, features, *(a.astype(np.float32) for a in arrays))
+        explanation = Explanation(by, names, features, *(a.astype(np.float32) for a in arrays))
         if self.preparation_ is None:
-            return told
-        return told.in_units(self.preparation_.table_.features, self.preparation_.table_.units)
+            return explanation
+        table = self.preparation_.table_
+        return explanation.in_units(table.features, table.units)
 
     def _by_component(self, rows: Rows, start: Tensor, steps: int) -> Told:
         names = tuple(map(str, self.get_feature_names_out()))
