@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -48,7 +48,7 @@ class Explanation:
     slopes: Floats
     differences: Floats
 
-    def in_units(self, features: Sequence[str], units: Sequence[float] | Floats) -> Self:
+    def in_units(self, features: Sequence[str], units: Sequence[float] | NDArray[Any]) -> Self:
         """The same for features of these names, 1 of which is so much in the unit of the data.
 
         Parameters

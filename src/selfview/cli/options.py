@@ -92,9 +92,9 @@ def add_options(
             help = f"{help}: {', '.join(first)} or {last}."
             more["autocompletion"] = complete.words(*choices[name])
         option = typer.Option(help=help, rich_help_panel=panel, **more)
-        typed = Annotated[(str if kind is float else kind) | None, option]
+        kind = Annotated[(str if kind is float else kind) | None, option]
         known.append(
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=typed)
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
         )
     command.__signature__ = own.replace(parameters=known)  # type: ignore[attr-defined]
 

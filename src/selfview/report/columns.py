@@ -65,7 +65,7 @@ def table_columns(dataset: Dataset) -> tuple[list[Column], tuple[str, ...]]:
     if table is None:
         return [], ()
     room = max(BUDGET, PER_ROW * len(dataset))
-    found = []
+    found: list[Column] = []
     for column in _of_values(decoded(table, np.asarray(dataset.X))):
         room -= (4 if column.codes is None else 2) * len(dataset)
         if room < 0:
