@@ -35,8 +35,6 @@ GroupsFromName = Annotated[
 Array = Annotated[
     str | None, typer.Option(help="Array of an .npz, .h5, .zarr, .pt or .safetensors file.")
 ]
-Layer = Annotated[str | None, typer.Option(help="AnnData: layer with the rows.")]
-UseRep = Annotated[str | None, typer.Option(help="AnnData: array of obsm with the rows.")]
 SkipBad = Annotated[bool, typer.Option(help="Leave out rows that can't be read.")]
 Target = Annotated[str, typer.Option(help="What labels are: classes, continuous, or auto.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
