@@ -75,9 +75,8 @@ def test_clusters_are_a_column_of_obs(cells):
 @pytest.mark.parametrize("sparse", [False, True])
 def test_backed_files_are_embedded_as_those_in_memory(blobs, tmp_path, mode, sparse):
     X = np.maximum(blobs[0], 0)
-    with samples.object_strings():
-        data = anndata.AnnData(csr_matrix(X) if sparse else X)
-        data.write_h5ad(tmp_path / "a.h5ad")
+    data = anndata.AnnData(csr_matrix(X) if sparse else X)
+    data.write_h5ad(tmp_path / "a.h5ad")
     embed(data, **FEW)
     backed = anndata.read_h5ad(tmp_path / "a.h5ad", backed=mode)
     embed(backed, **FEW)
@@ -87,14 +86,23 @@ def test_backed_files_are_embedded_as_those_in_memory(blobs, tmp_path, mode, spa
     backed.file.close()
 
 
-def test_what_was_written_survives_a_file(cells, tmp_path):
+FILES = {
+    "h5ad": (anndata.AnnData.write_h5ad, anndata.read_h5ad),
+    "zarr": (anndata.AnnData.write_zarr, anndata.read_zarr),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Writing zarr v2")
+@pytest.mark.parametrize(("write", "read_back"), FILES.values(), ids=FILES)
+def test_cells_and_what_was_learned_of_them_survive_a_file(cells, tmp_path, write, read_back):
     embed(cells, n_clusters=2, groups="donor", **FEW)
-    with samples.object_strings():
-        again = anndata.AnnData(cells.X, obsm=dict(cells.obsm), uns=dict(cells.uns))
-        again.write_h5ad(tmp_path / "a.h5ad")
-    found = anndata.read_h5ad(tmp_path / "a.h5ad")
+    write(cells, tmp_path / "a")
+    found = read_back(tmp_path / "a")
     np.testing.assert_array_equal(found.obsm["X_selfview"], cells.obsm["X_selfview"])
     assert found.uns["selfview"]["params"]["n_clusters"] == 2
+    assert found.uns["selfview"]["verdict"] == cells.uns["selfview"]["verdict"]
+    for column in ("donor", "selfview"):
+        assert found.obs[column].tolist() == cells.obs[column].tolist()
 
 
 @pytest.mark.parametrize(
@@ -113,9 +121,8 @@ def test_a_name_that_is_not_there_is_an_error(cells, wrong, message):
 
 def test_an_image_becomes_anndata_and_a_tissue_again(tmp_path):
     path = samples.write_imzml(tmp_path / "a.imzML")
-    with samples.object_strings():
-        image = read_imzml(path, bins=64)
-        image.write_h5ad(tmp_path / "a.h5ad")
+    image = read_imzml(path, bins=64)
+    image.write_h5ad(tmp_path / "a.h5ad")
     rows = read(path, bins=64)
     np.testing.assert_array_equal(image.X, rows.X)
     np.testing.assert_array_equal(image.obsm["spatial"], rows.coordinates)

@@ -159,3 +159,10 @@ def test_a_stream_has_no_clusters_and_says_so(blobs):
 def test_scikit_learns_checks_of_clusterers(estimator, check):
     assert is_clusterer(estimator)
     check(estimator)
+
+
+def test_without_clusters_predict_says_what_to_set():
+    with pytest.raises(AttributeError, match="predict") as caught:
+        SelfView().predict  # noqa: B018
+    assert "set n_clusters" in str(caught.value.__cause__)
+    assert not hasattr(SelfView(), "cluster_proba")

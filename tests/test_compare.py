@@ -71,6 +71,16 @@ def test_methods_have_no_more_components_than_the_rows_have_columns(data):
     assert "raw features: 4 components" not in done.output
 
 
+def test_a_mixed_table_is_read_as_fit_reads_it(tmp_path):
+    rows = [f"r{i},{'ab'[i % 2]},{i % 7},{i},{'xy'[i // 30]}" for i in range(60)]
+    (tmp_path / "t.csv").write_text("\n".join(["name,letter,size,time,kind", *rows]))
+    options = ("--labels", "kind", "--methods", "pca", "--drop", "time", "--categorical", "size")
+    done = run(tmp_path / "t.csv", *options, "--components", 2, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    _, pca = [json.loads(line) for line in lines(tmp_path / "out")]
+    assert pca["parameters"] == 9 * 3  # one-hot: 2 letters and 7 sizes; their mean beside
+
+
 def test_values_that_print_alike_are_marked_alike():
     found = tabulate([record("raw", 0.9251), record("pca", 0.9249), record("ae", 0.9244)])
     assert [row[1].text for row in found.rows] == ["92.5", "92.5", "92.4"]

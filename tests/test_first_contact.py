@@ -27,6 +27,8 @@ def run(*arguments):
     "call",
     [
         ("fit", "missing.csv"),
+        ("fit", "--config", "missing.json"),
+        ("evaluate", "missing.npy", "labels.npy"),
         ("embed", "missing", "digits"),
         ("report", "missing"),
         ("export", "missing"),
@@ -73,6 +75,13 @@ def test_pictures_of_many_sizes_get_a_common_one_that_is_said(tmp_path):
     assert read(tmp_path, image_size=(10, 9)).X.shape == (5, 3, 9, 10)
 
 
+def test_pictures_of_all_common_formats_are_read(tmp_path):
+    names = ["a.bmp", "b.jpg", "c.png", "d.webp"]
+    for name in names:
+        samples.write_image(tmp_path / name, size=(8, 6))
+    assert list(read(tmp_path).ids) == names
+
+
 def test_a_size_that_most_pictures_have_is_theirs():
     assert common_size([(9, 7), (9, 7), (50, 60)]) == (9, 7)
     assert common_size([(4000, 3000)] * 3) == (128, 96)  # what a fit can bear
@@ -114,10 +123,9 @@ def test_cells_of_a_file_are_fitted_embedded_and_reported(tmp_path, blobs):
 
     X, y = blobs
     places = np.random.default_rng(0).uniform(0, 500, (len(y), 2))
-    with samples.object_strings():
-        obs = pd.DataFrame({"type": y.astype(str)}, index=[f"c{i}" for i in range(len(y))])
-        cells = anndata.AnnData(np.maximum(X, 0), obs=obs, obsm={"spatial": places})
-        cells.write_h5ad(tmp_path / "cells.h5ad")
+    obs = pd.DataFrame({"type": y.astype(str)}, index=[f"c{i}" for i in range(len(y))])
+    cells = anndata.AnnData(np.maximum(X, 0), obs=obs, obsm={"spatial": places})
+    cells.write_h5ad(tmp_path / "cells.h5ad")
     out = tmp_path / "run"
     done = run("fit", tmp_path / "cells.h5ad", "--label", "type", "--epochs", 2, "--out", out, "-q")
     assert done.exit_code == 0, done.output

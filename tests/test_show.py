@@ -104,7 +104,8 @@ def test_report_writes_the_page_of_the_command_line(fitted, tmp_path):
     )
     text, known, arrays = page_of(path)
     assert path == tmp_path / "page.html"
-    assert known["columns"][0] == {"name": "label", "names": ["a", "b", "c"]}
+    assert known["columns"][0]["name"] == "label"
+    assert known["columns"][0]["names"] == ["a", "b", "c"]
     assert known["ids"][:2] == ["0", "1"]
     np.testing.assert_array_equal(arrays["column0"], y)
     np.testing.assert_allclose(arrays["embedding"], model.transform(X), rtol=1e-5)
@@ -123,6 +124,29 @@ def test_report_takes_frames_and_sparse_rows(tmp_path, rng):
     model = SelfView(2, epochs=1, random_state=0, verbose=0).fit(sparse)
     _, known, _ = page_of(model.report(tmp_path / "sparse.html", sparse, layout="pca"))
     assert known["n"] == 40
+
+
+def test_a_mixed_frame_is_coloured_by_its_own_columns(tmp_path, rng):
+    pandas = pytest.importorskip("pandas")
+
+    city = np.array(["Ulm", "Bonn"])[np.arange(60) % 2]
+    spend = np.where(np.arange(60) % 9, rng.normal(100, 30, 60).round(1), np.nan)
+    days = pandas.Timestamp("2024-02-28") + pandas.to_timedelta(np.arange(60), "D")
+    frame = pandas.DataFrame({"city": city, "spend": spend, "joined": days})
+    model = SelfView(2, n_clusters=2, epochs=1, random_state=0, verbose=0).fit(frame)
+    _, known, arrays = page_of(model.report(tmp_path / "frame.html", frame, layout="pca"))
+    columns = {c["name"]: (c, arrays[f"column{i}"]) for i, c in enumerate(known["columns"])}
+    about, codes = columns["city"]
+    assert about["group"] == "Data"
+    assert np.array(about["names"])[codes].tolist() == city.tolist()
+    np.testing.assert_allclose(columns["spend"][1], spend, rtol=1e-5)
+    assert columns["joined"][0]["date"]
+    assert columns["joined"][1][0] == (np.datetime64("2024-02-28") - np.datetime64("1970")).astype(
+        int
+    )
+    assert "features" not in known
+    named = {name for card in known["clusters"]["cards"] for name, *_ in card["leading"]}
+    assert "city=Ulm" in named
 
 
 def test_labels_must_be_one_for_each_row(fitted, tmp_path):

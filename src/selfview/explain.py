@@ -1,7 +1,8 @@
 """Which features an embedding is made of: integrated gradients from the mean row to every row."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -46,6 +47,22 @@ class Explanation:
     contributions: Floats
     slopes: Floats
     differences: Floats
+
+    def in_units(self, features: Sequence[str], units: Sequence[float] | NDArray[Any]) -> Self:
+        """The same for features of these names, 1 of which is so much in the unit of the data.
+
+        Parameters
+        ----------
+        features : sequence of str
+        units : sequence of float
+        """
+        sizes = np.asarray(units, np.float32)
+        return replace(
+            self,
+            features=tuple(features),
+            slopes=self.slopes / sizes,
+            differences=self.differences * sizes,
+        )
 
     def top(self, count: int = 10) -> list[tuple[str, str, float, float]]:
         """(target, feature, contribution, difference) of each target's leading features.

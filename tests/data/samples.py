@@ -5,9 +5,6 @@ import io
 import json
 import struct
 import tarfile
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -186,17 +183,6 @@ def write_zarr(path: Path) -> Path:
     return path
 
 
-@contextmanager
-def object_strings() -> Iterator[None]:
-    """anndata 0.12.6, the latest that pandas 3 may stand beside, can't write pandas 3's strings."""
-    import pandas as pd
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that the option will go
-        with pd.option_context("future.infer_string", False):
-            yield
-
-
 def cells(*, sparse: bool = True) -> object:
     """A small AnnData with all that a single-cell file has."""
     import anndata
@@ -223,8 +209,7 @@ def cells(*, sparse: bool = True) -> object:
 
 
 def write_h5ad(path: Path, *, sparse: bool = True) -> Path:
-    with object_strings():
-        cells(sparse=sparse).write_h5ad(path)  # type: ignore[attr-defined]
+    cells(sparse=sparse).write_h5ad(path)  # type: ignore[attr-defined]
     return path
 
 

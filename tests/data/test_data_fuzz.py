@@ -42,6 +42,8 @@ CASES: dict[str, tuple[Callable[[Path], Path], int, int]] = {
     "sound.wav": (samples.write_wav, 48, 250),
     "picture.png": (samples.write_image, 60, 150),
     "picture.jpg": (samples.write_image, 400, 150),
+    "picture.webp": (samples.write_image, 400, 100),
+    "picture.bmp": (samples.write_image, 60, 100),
     "image.imzML": (samples.write_imzml, 20_000, 200),
     "rows.h5": (samples.write_h5, 4000, 200),
     "cells.h5ad": (samples.write_h5ad, 40_000, 100),

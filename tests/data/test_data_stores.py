@@ -1,7 +1,6 @@
 """HDF5, Zarr, AnnData, Excel and tensor files, written by the libraries that users take."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -12,12 +11,7 @@ from scipy.sparse import issparse, random
 from selfview.data import guard, load_preparation, read
 from selfview.errors import FileFormatError, InputError
 
-
-@pytest.fixture(autouse=True)
-def _object_strings() -> Iterator[None]:
-    with samples.object_strings():
-        yield
-
+pytestmark = pytest.mark.filterwarnings("ignore:Writing zarr v2")  # of anndata
 
 WRITERS = {
     "a.h5": samples.write_h5,
@@ -338,3 +332,38 @@ class Evil:
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return os.mkdir, (str(self.folder / "was here"),)
+
+
+def test_a_file_of_python_objects_is_refused_in_our_words(tmp_path: Path) -> None:
+    import torch
+
+    torch.save(torch.nn.Linear(2, 2), tmp_path / "model.pt")
+    with pytest.raises(FileFormatError, match="holds Python objects, which are never"):
+        read(tmp_path / "model.pt")
+
+
+def test_the_first_sheet_with_a_table_is_read_and_told(tmp_path: Path) -> None:
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    book.active.title = "Notes"
+    book.active.append(["read me"])
+    sheet = book.create_sheet("Data")
+    sheet.append([None, None, "size"])  # as pandas writes its index, and a column without a name
+    for i in range(6):
+        sheet.append([f"r{i}", i / 3, i * i])
+    book.save(tmp_path / "a.xlsx")
+    found = read(tmp_path / "a.xlsx")
+    assert found.feature_names == ("column 2", "size")
+    assert list(found.ids) == [f"r{i}" for i in range(6)]
+    np.testing.assert_allclose(found.X[:, 1], np.arange(6) ** 2)
+
+
+def test_the_sheet_of_several_that_is_read_is_named(tmp_path: Path, caplog) -> None:
+    import pandas as pd
+
+    with pd.ExcelWriter(tmp_path / "a.xlsx") as writer:
+        for name in ("2023", "2024"):
+            pd.DataFrame({"a": range(5), "b": range(5)}).to_excel(writer, sheet_name=name)
+    read(tmp_path / "a.xlsx")
+    assert "its sheet '2023' is read, and not '2024'" in caplog.text

@@ -1,4 +1,5 @@
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -63,6 +64,14 @@ def test_parquet_is_read_like_csv(files, blobs):
     columns = {f"f{i}": Z[:, i] for i in range(4)} | {"kind": [f"k{code}" for code in y]}
     parquet.write_table(pa.table(columns), "t.parquet")
     assert run("t.parquet", "--label", "kind").exit_code == 0
+
+
+def test_words_in_an_embedding_are_an_error_that_names_options_of_this_command(files):
+    Path("words.csv").write_text("a,b,kind\n1,x,k\n2,y,l\n")
+    told = str(run("words.csv", "--label", "kind").exception)
+    assert "column 'b': 'x' is not a number" in told
+    assert "--label and --id name columns that are none" in told
+    assert not {"--numeric", "--skip-bad"} & {*told.replace("(", " ").split()}
 
 
 def test_tables_are_read_as_fit_reads_them(files, blobs):

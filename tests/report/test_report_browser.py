@@ -42,6 +42,36 @@ def test_it_opens_without_errors_and_asks_for_nothing(digits):
     assert sum(url.startswith("file:") for url in digits.requests) == 1
 
 
+def test_a_mixed_table_is_coloured_by_its_own_columns(browser, tmp_path):
+    lines = [
+        f"r{i},{'Ulm' if i % 2 else 'Bonn'},{i / 7 if i % 5 else ''},2024-03-{1 + i % 30:02}"
+        for i in range(60)
+    ]
+    (tmp_path / "t.csv").write_text("\n".join(["name,city,size,day", *lines]))
+    page = Page(browser, write_page(tmp_path / "page", read(tmp_path / "t.csv")))
+    options = "[...document.querySelectorAll('#colour optgroup[label=Data] option')]"
+    assert page.run(f"{options}.map((o) => o.textContent)") == ["city", "size", "day"]
+
+    def legend(title):
+        page.page.locator("#colour").select_option(label=title)
+        return page.page.locator("#legend").inner_text()
+
+    assert "Ulm" in legend("city")
+    assert "Grey: no value (12)." in legend("size")
+    assert "2024-03-01" in legend("day")
+    assert "2024-03-30" in legend("day")
+    page.run("selfview.change({ focus: 1 })")
+    values = page.page.locator("#details").inner_text()
+    assert values.index("Values") < values.index("Nearest neighbours")
+    typical = page.page.locator("#cluster-cards .snippet").first.inner_text()
+    assert typical.split(", ")[0] in ("Ulm", "Bonn")
+    assert "Ulm" in values
+    assert "0.1429" in values
+    assert "2024-03-02" in values
+    assert page.errors == []
+    page.close()
+
+
 def test_every_row_is_a_point(digits):
     assert digits.run("selfview.map.plot.data[0].x.length") == len(digits.dataset)
     assert digits.run("new Set(selfview.map.plot.data[0].x).size") > 100

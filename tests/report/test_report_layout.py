@@ -34,12 +34,14 @@ def test_there_is_one_verdict(digits):
 
 def test_parameters_show_what_auto_became():
     config = {"parameters": {"width": "auto", "epochs": "auto", "axes": "auto", "n_components": 10}}
+    config["parameters"]["n_clusters"] = "auto"
     metrics = {"epochs": 62, "decided": {"width": 256}}
-    lines = {line.name: line for line in parameter_lines(Records(config, metrics, {}))}
+    lines = {line.name: line for line in parameter_lines(Records(config, metrics, {}), 4)}
     assert (lines["width"].value, lines["width"].meaning) == ("256", "auto")
     assert (lines["epochs"].value, lines["epochs"].meaning) == ("62", "auto")
     assert (lines["axes"].value, lines["axes"].meaning) == ("auto", "")  # an older run's
     assert (lines["n_components"].value, lines["n_components"].meaning) == ("10", "")
+    assert (lines["n_clusters"].value, lines["n_clusters"].meaning) == ("4", "auto")
 
 
 def test_a_run_keeps_what_auto_became(tmp_path, blobs):

@@ -10,6 +10,8 @@ import pytest
 from mixed_tables import people
 
 from selfview import InputError, SelfView, SelfViewWarning, TablePreparation
+from selfview.baselines import NMF, PCA, AutoEncoder, Isomap
+from selfview.cli.comparison import Settings, compare
 from selfview.errors import FileFormatError
 from selfview.saving.tensor_file import read_state, write_state
 
@@ -44,6 +46,19 @@ def test_labels_clusters_and_explanations_take_the_frame(fitted, frame):
     told = fitted.explain(frame)
     assert told.features == tuple(TablePreparation().fit(frame).get_feature_names_out())
     assert {"age missing", "city=Ulm", "joined year sin"} <= {*told.features}
+
+
+def test_differences_are_in_the_unit_of_the_column(fitted, frame):
+    labels = (frame["income"] > frame["income"].median()).to_numpy().astype(int)
+    told = fitted.explain(frame, by="cluster", labels=labels)
+    column = told.features.index("income")
+    X = fitted.preparation_.transform(frame)[:, column]
+    scale = next(c.scale for c in fitted.preparation_.table_.columns if c.name == "income")
+    low, high = (X[labels == i].mean() * scale for i in (0, 1))
+    np.testing.assert_allclose(np.ptp(told.differences[:, column]), high - low, rtol=1e-4)
+    assert np.ptp(told.differences[:, column]) > 10_000
+    plan = told.features.index("plan=pro")
+    assert np.abs(told.differences[:, plan]).max() <= 1
 
 
 def test_numbers_alone_are_fitted_without_a_preparation_bit_for_bit():
@@ -125,3 +140,34 @@ def test_a_table_that_lies_is_refused(lie, fitted, tmp_path):
 def test_an_array_of_another_width_is_refused(fitted):
     with pytest.raises(InputError, match="X has 5 features, but TablePreparation is expecting 12"):
         fitted.transform(np.ones((3, 5)))
+
+
+def test_baselines_take_the_frame(frame, tmp_path):
+    X = TablePreparation().fit_transform(frame)
+    for model in (PCA(3), Isomap(3)):
+        expected = model.fit_transform(X)
+        found = model.fit(frame).transform(frame)
+        np.testing.assert_allclose(found, model.fit(X).transform(X), atol=1e-6)
+        assert found.shape == expected.shape
+        model.fit(frame).save(tmp_path / "model")
+        again = type(model).load(tmp_path / "model")
+        np.testing.assert_array_equal(again.transform(frame), found)
+        assert again.n_features_in_ == frame.shape[1]
+    with pytest.raises(InputError, match="NMF"):
+        NMF(3).fit(frame)  # scaled numbers are negative too
+    model = PCA(3).fit(frame).fit(X)
+    assert model.preparation_ is None
+    assert model.n_features_in_ == X.shape[1]
+
+
+def test_an_autoencoder_reconstructs_the_rows_of_the_frame(frame):
+    model = AutoEncoder(3, epochs=1, random_state=0, verbose=0).fit(frame)
+    assert model.reconstruct(frame).shape == TablePreparation().fit_transform(frame).shape
+
+
+def test_methods_are_compared_on_the_frame(frame):
+    y = (frame["plan"] == "pro").to_numpy().astype(int)
+    settings = Settings(n_components=3, epochs=1, measures=("clustering",))
+    records = compare(frame.drop(columns="plan"), y, ["pca", "selfview"], settings=settings)
+    assert [record.method for record in records] == ["raw", "pca", "selfview"]
+    assert not any(record.error for record in records)

@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from selfview import InputError, SelfViewWarning, TablePreparation
 from selfview.tables.columns import Table
+from selfview.tables.decoding import decoded
 from selfview.tables.encoding import smooth_clip
 
 
@@ -165,6 +166,9 @@ FRAMES = {
     "polars": pl.from_pandas,
     "Arrow": lambda frame: pl.from_pandas(frame).to_arrow(),
     "nullable pandas": lambda frame: frame.convert_dtypes(),
+    "texts of pandas 3": lambda frame: frame.astype(
+        {name: pd.StringDtype(na_value=np.nan) for name in ("customer", "city", "plan", "street")}
+    ),
     "categories": lambda frame: frame.astype({"city": "category", "plan": "category"}),
     "other columns first": lambda frame: frame[sorted(frame.columns)],
 }
@@ -323,3 +327,48 @@ def test_rows_do_not_depend_on_the_rows_beside_them():
         whole = preparation.transform(new)
         parts = [preparation.transform(new.iloc[i : i + 17]) for i in range(0, len(new), 17)]
     np.testing.assert_array_equal(np.concatenate(parts), whole)
+
+
+def test_features_are_decoded_to_the_values_that_they_were_made_of(frame):
+    frame["paid"] = [None if i % 11 == 0 else i % 2 == 0 for i in range(len(frame))]
+    frame.loc[5, "joined"] = None
+    preparation = TablePreparation().fit(frame)
+    found = decoded(preparation.table_, preparation.transform(frame))
+    assert [*found] == [column.name for column in preparation.table_.used]
+    np.testing.assert_allclose(found["age"], frame["age"], rtol=1e-6)
+    np.testing.assert_allclose(found["income"], frame["income"], rtol=1e-3)
+    assert found["city"].tolist() == frame["city"].fillna("(missing)").tolist()
+    assert found["member"].tolist() == ["true" if v else "false" for v in frame["member"]]
+    paid = ["(missing)" if v is None else str(v).lower() for v in frame["paid"]]
+    assert found["paid"].tolist() == paid
+    np.testing.assert_array_equal(found["joined"], frame["joined"].to_numpy())
+    np.testing.assert_allclose(found["street"], 1 / 60, rtol=1e-4)
+
+
+def test_rare_and_new_values_are_decoded_as_such():
+    cities = pd.DataFrame({"city": ["Ulm"] * 150 + ["Bonn"] * 148 + ["Hof", "Jena"]})
+    some = pd.DataFrame({"city": ["Hof", "Ulm"]})
+    preparation = TablePreparation().fit(cities)
+    found = decoded(preparation.table_, preparation.transform(some))
+    assert found["city"].tolist() == ["(rare)", "Ulm"]
+    without = TablePreparation().fit(cities[:298])
+    with pytest.warns(match="new values in 1 row"):
+        rows = without.transform(some)
+    assert decoded(without.table_, rows)["city"].tolist() == ["(new)", "Ulm"]
+
+
+def test_amounts_as_spreadsheets_show_them_are_numbers():
+    shown = {
+        "price": [f"€{1000 * i + 0.5:,.2f}" for i in range(60)],
+        "share": [f"{i % 50} %" for i in range(60)],
+        "debt": [f"-${i}" for i in range(60)],
+        "part": [f"P{i:03}" for i in range(60)],
+    }
+    preparation = TablePreparation().fit(pd.DataFrame(shown))
+    assert kinds(preparation) == dict(
+        price="number", share="number", debt="number", part="left out"
+    )
+    found = decoded(preparation.table_, preparation.transform(pd.DataFrame(shown)))
+    np.testing.assert_allclose(found["price"], 1000 * np.arange(60) + 0.5, rtol=1e-5)
+    np.testing.assert_allclose(found["share"], np.arange(60) % 50, atol=1e-4)
+    np.testing.assert_allclose(found["debt"], -np.arange(60), atol=1e-4)

@@ -159,3 +159,11 @@ def test_what_is_no_vector_is_refused_in_words(tmp_path):
     assert "vectors are read with --vector" in str(
         read(path.parent / "a.parquet").preparation.decisions
     )
+
+
+def test_a_file_of_vectors_that_is_taken_for_texts_is_told_how_it_is_read(tmp_path):
+    path = jsonl(tmp_path / "a.jsonl", [{"id": 1, "embedding": [0.5, 1.0]}] * 3)
+    with pytest.raises(FileFormatError, match="or a list of numbers with --vector embedding"):
+        read(path)
+    with pytest.raises(FileFormatError, match=r"fields are 'id', 'embedding'; did you mean 'emb"):
+        read(path, vector="embeding")

@@ -148,7 +148,7 @@ class AutoEncoder(Learned):
 
         Returns
         -------
-        ndarray of the shape of `X`
+        ndarray of the shape of `X`, or of the rows that a data frame of mixed columns becomes
         """
         network = self._fitted_network()
 
@@ -156,7 +156,8 @@ class AutoEncoder(Learned):
             rebuilt: Tensor = network.centring.undo(network.decoder(network.encoder(x)))
             return rebuilt.flatten(1)
 
-        return self._apply(rebuild, X, self.n_features_in_).reshape(-1, *self.shape_in_)
+        width = math.prod(self.shape_in_)
+        return self._apply(rebuild, X, width).reshape(-1, *self.shape_in_)
 
     def _network(self, plan: FitPlan) -> EncoderDecoder:
         encoder = self._encoder(plan)

@@ -16,11 +16,12 @@ from sklearn.utils.validation import validate_data
 
 from selfview.errors import FileFormatError, InputError
 from selfview.estimator import parameters
-from selfview.estimator.transform import UnfittedError
+from selfview.estimator.transform import UnfittedError, saved_table, table_rows
 from selfview.rows.base import Rows
-from selfview.rows.conversion import as_rows, expect_shape
+from selfview.rows.conversion import expect_shape
 from selfview.rows.in_memory import ArrayRows, SparseRows
 from selfview.saving import model_file
+from selfview.tables.preparation import TablePreparation, preparation_for
 
 Array = NDArray[Any]
 Matrix = Any  # an ndarray (n, features), or a CSR array
@@ -60,7 +61,8 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         Parameters
         ----------
         X : ndarray, memmap, sparse matrix, Tensor, DataFrame or torch Dataset
-            Rows of features (n, n_features), or images, which are flattened.
+            Rows of features (n, n_features), or images, which are flattened. A data frame of mixed
+            columns goes through a `TablePreparation`, `preparation_`.
         y : ignored
             Labels are never used.
 
@@ -69,13 +71,15 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self
         """
         self.check_parameters()
-        rows = as_rows(X)
+        table = preparation_for(X)
+        rows = table_rows(X, table)
         rows.check()
         self._check_size(rows)
         seed = parameters.seed("random_state", self.random_state)
         arrays = self._learned(as_matrix(rows), np.random.RandomState(seed))
         validate_data(self, X, skip_check_array=True, ensure_2d=False)  # remembers column names
         self._set_fitted_state(rows.shape, arrays)
+        self._set_table(table)
         return self
 
     def _learned(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:
@@ -105,9 +109,10 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         ndarray (n, embedding_dim_)
         """
         self._fitted()
-        rows = as_rows(X)
+        rows = table_rows(X, self.preparation_)
         expect_shape(rows, self.shape_in_, type(self).__name__)
-        validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        if self.preparation_ is None:
+            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
         rows.check()
         matrix = as_matrix(rows)
         return self._embed(matrix).astype(matrix.dtype, copy=False)
@@ -118,6 +123,12 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         # In one layout, so that a model gives the same bits before and after it was on disk.
         self.arrays_ = {name: np.asarray(array, order="C") for name, array in arrays.items()}
         self.embedding_dim_ = self._width()
+
+    def _set_table(self, table: TablePreparation | None) -> None:
+        """Remember how a data frame of mixed columns becomes rows."""
+        self.preparation_ = table
+        if table is not None:
+            self.n_features_in_ = table.n_features_in_
 
     def _width(self) -> int:
         return int(self.n_components)
@@ -163,6 +174,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             "parameters": model_file.plain_parameters(self),
             "shape_in": list(self.shape_in_),
             "feature_names_in": None if names is None else [str(name) for name in names],
+            "table": None if self.preparation_ is None else self.preparation_.table_.to_json(),
         }
         tensors = {name: torch.from_numpy(np.array(a)) for name, a in self.arrays_.items()}
         model_file.write_model(Path(path), tensors, meta)
@@ -186,6 +198,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             row = np.zeros((1, model.n_features_in_), dtype=np.float32)
             if model._embed(row).shape != (1, model.embedding_dim_):
                 raise ValueError("its arrays don't fit its description")
+            model._set_table(saved_table(meta.get("table"), model.shape_in_))
             names = model_file.feature_names(meta, model.n_features_in_)
             if names is not None:
                 model.feature_names_in_ = names

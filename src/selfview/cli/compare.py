@@ -7,15 +7,12 @@ import typer
 
 from selfview.cli import complete
 from selfview.cli.options import (
-    Array,
+    FILES,
+    READING,
     Data,
-    Id,
-    LabelsFromName,
-    Layer,
     Seed,
-    SkipBad,
     Target,
-    UseRep,
+    add_options,
     given,
     known_target,
     number_or_word,
@@ -67,16 +64,11 @@ def compare(
     ] = None,
     seed: Seed = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda ...")] = "auto",
-    id: Id = None,
-    labels_from_name: LabelsFromName = None,
-    array: Array = None,
-    layer: Layer = None,
-    use_rep: UseRep = None,
-    skip_bad: SkipBad = False,
     report: Annotated[
         Path | None, typer.Option(help="Also write this HTML page: all embeddings side by side.")
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="No progress.")] = False,
+    **reading: Any,
 ) -> None:
     """Fit several methods to the same rows, without labels, and judge them alike.
 
@@ -103,9 +95,7 @@ def compare(
         raise typer.BadParameter(
             f"a number of at least 1 or 'auto', not {epochs}", param_hint="--epochs"
         )
-    named = {"id": id, "labels_from_name": labels_from_name, "array": array}
-    options = given(**named, layer=layer, use_rep=use_rep, skip_bad=skip_bad or None)
-    dataset = _labelled(data, labels, options, target)
+    dataset = _labelled(data, labels, given(**reading), target)
     if limit is not None and limit < len(dataset):
         chance = np.random.default_rng(seed)
         dataset = dataset.take(np.sort(chance.permutation(len(dataset))[:limit]))
@@ -213,3 +203,7 @@ def show(table: "Table") -> None:
     console.print(drawn)
     for line in table.footnotes:
         console.print(Text(line))
+
+
+_OWN = ("label", "groups", "groups_from_name")  # --labels is an option of its own
+add_options(compare, FILES, {name: READING[name] for name in READING if name not in _OWN})

@@ -29,6 +29,7 @@ from selfview.paper.records import append_line, one_line, read_lines
 from selfview.report.comparison import Record
 from selfview.rows.conversion import as_rows
 from selfview.saving.files import locked, write_array
+from selfview.tables.preparation import preparation_for
 
 RECORDS, CHECKPOINTS, EMBEDDINGS = "records.jsonl", "checkpoints", "embeddings"
 RAW, OURS = "raw", "selfview"
@@ -74,7 +75,8 @@ def compare(
 ) -> list[Record]:
     """Fit every method to the same rows `X`, evaluate all alike, and give their records.
 
-    All methods see all rows, and no labels. If columns are of different scale, which SelfView
+    All methods see all rows, and no labels; those of a data frame of mixed columns as
+    `TablePreparation` makes them. If columns are of different scale, which SelfView
     handles by itself, the others get them divided by their standard deviations. Records are kept in
     `folder`, from which an interrupted comparison goes on. Of autoencoders there is a record with
     batch norm and one without.
@@ -85,6 +87,8 @@ def compare(
     ['raw', 'pca']
     """
     names = chosen(methods)
+    table = preparation_for(X)
+    X = X if table is None else table.transform(X)
     scaled = _in_one_scale(X)
     study = _study(scaled, y, split, settings)
     records = []

@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from selfview.cli.options import Seed, Target, known_target
+from selfview.cli.paths import check_file
 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
     from selfview.data import Dataset
+
+
+_NUMBERS = (
+    "An embedding's table holds numbers alone: --label and --id name columns that are none, and a "
+    "table of raw data is embedded by `selfview fit` first"
+)
 
 
 def evaluate(
@@ -55,6 +62,8 @@ def evaluate(
 
     Example: selfview evaluate embedding.npy labels.npy --measures linear,clustering
     """
+    for path in (z, labels, split):
+        check_file(path)
     import json
     import warnings
 
@@ -191,13 +200,12 @@ def _features(
     import numpy as np
 
     from selfview.data import Dataset
-    from selfview.data.dataset import Options
     from selfview.data.guard import report_bad_rows
     from selfview.data.label_files import side_values
     from selfview.data.labels import read_labels
     from selfview.data.table_rows import read_rows
-    from selfview.data.tables import TABLES, existing_column, numbers_of_table, open_table
-    from selfview.errors import InputError
+    from selfview.data.tables import TABLES, existing_column, open_table
+    from selfview.errors import FileFormatError, InputError
 
     if path.suffix.lower() not in TABLES:
         needed = {"--label": strict and label, "--id": id, "--groups": groups}
@@ -206,15 +214,16 @@ def _features(
                 raise InputError(f"{option} needs a table with named columns, and {path} has none")
         return Dataset(path.name, side_values(path))
     table = open_table(path, None, [c for c in (label, id, groups) if c])
-    own = [c for c in table.columns if re.fullmatch(r"selfview\d+", c)]
     label = label if strict or label in table.columns else None
-    if not own:  # words in it are a mistake, and not encoded as those of a table to learn from
-        asked = Options(label=label, id=id, groups=groups)
-        return numbers_of_table(path, asked).read_files(path, asked)
     sides = {"label": label, "id": id, "groups": groups}
     aside = [existing_column(table, column, side) for side, column in sides.items() if column]
-    rows = read_rows(table, own, aside)
-    report_bad_rows(path, rows.bad, rows.total, skip_bad=False)
+    embedding = [c for c in table.columns if re.fullmatch(r"selfview\d+", c)]
+    # Words are a mistake here, and not encoded as those of a table to learn from.
+    embedding = embedding or [c for c in table.columns if c not in (*aside, *table.index)]
+    rows = read_rows(table, embedding, aside)
+    if not rows.total or not embedding:
+        raise FileFormatError(f"{path} holds no {'rows' if embedding else 'columns of numbers'}")
+    report_bad_rows(path, rows.bad, rows.total, skip_bad=False, remedy=_NUMBERS)
     y, classes = read_labels(rows.aside[label]) if label else (None, ())
     named = np.array(rows.aside[groups]) if groups else None
     return Dataset(path.name, rows.X, y=y, classes=classes, groups=named)

@@ -43,10 +43,9 @@ def explain(
     """
     check_run(run)
     check_data(data)
-    from dataclasses import replace
-
     from selfview.cli.run_folder import load_run, rows_of_run
     from selfview.errors import InputError
+    from selfview.report.contents import scale_of
 
     if by not in BY:
         raise typer.BadParameter(f"one of {', '.join(BY)}, not {by}", param_hint="--by")
@@ -55,7 +54,7 @@ def explain(
         raise InputError(f"{run} has no clusters: fit it with --clusters, a number or auto")
     options = given(label=label, id=id, groups=groups, array=array, skip_bad=skip_bad or None)
     dataset = rows_of_run(run, preparation, data, options, f"selfview explain {run}")
-    told = replace(model.explain(dataset.X, by=by), features=dataset.feature_names)
+    told = model.explain(dataset.X, by=by).in_units(dataset.feature_names, scale_of(dataset))
     if as_json:
         typer.echo(_json(told, top))
     else:

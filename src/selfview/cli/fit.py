@@ -1,19 +1,18 @@
 """`selfview fit`: learn the embedding of a dataset or of files, into a run folder."""
 
-import inspect
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from selfview.cli import complete
-from selfview.cli.options import number_or_word
-from selfview.cli.paths import check_data
+from selfview.cli.options import FILES, READING, add_options, number_or_word
+from selfview.cli.paths import check_data, check_file
 
 if TYPE_CHECKING:
     from selfview.cli.fitting import Plan
 
-MODEL, TRAINING, FILES, RUN = "Model", "Training", "How files are read", "Run"
+MODEL, TRAINING, RUN = "Model", "Training", "Run"
 # Words that SelfView takes, here again because asking it would import torch.
 CHOICES = {
     "encoder": ("auto", "mlp", "cnn", "small-cnn", "dense-cnn"),
@@ -24,7 +23,7 @@ CHOICES = {
     "axes": ("auto", "principal", "learned"),
     "precision": ("auto", "float32", "bfloat16"),
 }
-# Options whose defaults are SelfView's and `read`'s own: type, help text, and more for typer. Those
+# Options whose defaults are SelfView's own: type, help text, and more for typer. Those
 # of type `float` take a word too ("auto" and the like).
 _SEED = {"min": 0, "max": 2**32 - 1}
 _DEVICES = {"autocompletion": complete.words("auto", "cpu", "cuda")}
@@ -66,29 +65,6 @@ NAMES = {
     "prototypes": "n_prototypes",
     "clusters": "n_clusters",
     "seed": "random_state",
-}
-READING: dict[str, tuple[Any, ...]] = {
-    "label": (str, "Column of labels (of obs in AnnData), for scores only."),
-    "id": (str, "Column of row names."),
-    "groups": (str, "Column of groups (speaker, donor, day): their differences aren't learned."),
-    "labels_from_name": (str, "Regular expression; group 1 of a file's name is its label."),
-    "groups_from_name": (str, "Likewise, for the file's group."),
-    "columns": (str, "Columns of a table to use, with commas between them."),
-    "drop": (str, "Columns of a table to leave out."),
-    "categorical": (str, "Columns of a table to take for categories."),
-    "numeric": (str, "Columns of a table to take for numbers; anything else in them is a gap."),
-    "header": (bool, "Whether a table starts with column names; by default the file tells."),
-    "array": (str, "Array of an .npz, .h5, .zarr, .pt or .safetensors file."),
-    "layer": (str, "AnnData: layer with the rows."),
-    "use_rep": (str, "AnnData: array of obsm with the rows."),
-    "text": (str, "Column of a table or field of a .jsonl file with the text."),
-    "vector": (str, "Column of a .parquet or field of a .jsonl file with lists of numbers."),
-    "vocabulary": (int, "Texts: words to keep, the most frequent.", {"min": 1}),
-    "min_words": (int, "Texts: leave out those with fewer known words.", {"min": 0}),
-    "image_size": (tuple[int, int], "Width and height to resize images to."),
-    "mz_range": (tuple[float, float], "imzML: lowest and highest m/z."),
-    "bins": (int, "imzML: number of m/z bins.", {"min": 1}),
-    "skip_bad": (bool, "Leave out rows that can't be read."),
 }
 
 
@@ -143,6 +119,7 @@ def fit(
     if data is None and config is None and not resume:
         raise typer.BadParameter("name the data, or a run's --config", param_hint="DATA")
     check_data(data)
+    check_file(config)
     with exit_on_interrupt(lambda: _last_words(out)):
         from selfview.cli import fitting
         from selfview.distributed import launched
@@ -178,26 +155,5 @@ def _last_words(out: Path) -> str:
     return "interrupted; nothing was written"
 
 
-def _parameter(name: str, panel: str, kind: Any, help: str, more: Any = None) -> inspect.Parameter:
-    """An option without a default of its own, as typer reads it from a signature."""
-    more = dict(more or {})
-    if name in CHOICES:
-        *first, last = CHOICES[name]
-        help = f"{help}: {', '.join(first)} or {last}."
-        more["autocompletion"] = complete.words(*CHOICES[name])
-    option = typer.Option(help=help, rich_help_panel=panel, **more)
-    kind = Annotated[(str if kind is float else kind) | None, option]
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-
-
-_own = inspect.signature(fit)
-fit.__signature__ = _own.replace(  # type: ignore[attr-defined]
-    parameters=[
-        *(p for p in _own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD),
-        *(
-            _parameter(name, panel, *about)
-            for panel, options in (*PARAMETERS.items(), (FILES, READING))
-            for name, about in options.items()
-        ),
-    ]
-)
+for _panel, _options in (*PARAMETERS.items(), (FILES, READING)):
+    add_options(fit, _panel, _options, CHOICES)

@@ -1,6 +1,7 @@
 """What several commands share: options, which of them were given, how embeddings are written."""
 
-from collections.abc import Mapping
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, get_args
 
@@ -34,15 +35,66 @@ GroupsFromName = Annotated[
 Array = Annotated[
     str | None, typer.Option(help="Array of an .npz, .h5, .zarr, .pt or .safetensors file.")
 ]
-Layer = Annotated[str | None, typer.Option(help="AnnData: layer with the rows.")]
-UseRep = Annotated[str | None, typer.Option(help="AnnData: array of obsm with the rows.")]
 SkipBad = Annotated[bool, typer.Option(help="Leave out rows that can't be read.")]
 Target = Annotated[str, typer.Option(help="What labels are: classes, continuous, or auto.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
 
+FILES = "How files are read"
+# Options of `read`, whose defaults are its own: type, help text, and more for typer.
+READING: dict[str, tuple[Any, ...]] = {
+    "label": (str, "Column of labels (of obs in AnnData), for scores only."),
+    "id": (str, "Column of row names."),
+    "groups": (str, "Column of groups (speaker, donor, day): their differences aren't learned."),
+    "labels_from_name": (str, "Regular expression; group 1 of a file's name is its label."),
+    "groups_from_name": (str, "Likewise, for the file's group."),
+    "columns": (str, "Columns of a table to use, with commas between them."),
+    "drop": (str, "Columns of a table to leave out."),
+    "categorical": (str, "Columns of a table to take for categories."),
+    "numeric": (str, "Columns of a table to take for numbers; anything else in them is a gap."),
+    "header": (bool, "Whether a table starts with column names; by default the file tells."),
+    "array": (str, "Array of an .npz, .h5, .zarr, .pt or .safetensors file."),
+    "layer": (str, "AnnData: layer with the rows."),
+    "use_rep": (str, "AnnData: array of obsm with the rows."),
+    "text": (str, "Column of a table or field of a .jsonl file with the text."),
+    "vector": (str, "Column of a .parquet or field of a .jsonl file with lists of numbers."),
+    "vocabulary": (int, "Texts: words to keep, the most frequent.", {"min": 1}),
+    "min_words": (int, "Texts: leave out those with fewer known words.", {"min": 0}),
+    "image_size": (tuple[int, int], "Width and height to resize images to."),
+    "mz_range": (tuple[float, float], "imzML: lowest and highest m/z."),
+    "bins": (int, "imzML: number of m/z bins.", {"min": 1}),
+    "skip_bad": (bool, "Leave out rows that can't be read."),
+}
+
 OUTPUTS = (".npy", ".csv", ".parquet")
 TargetKind = Literal["auto", "classes", "continuous"]
 TARGETS: tuple[TargetKind, ...] = get_args(TargetKind)
+
+
+def add_options(
+    command: Callable[..., Any],
+    panel: str,
+    options: Mapping[str, tuple[Any, ...]],
+    choices: Mapping[str, Sequence[str]] = {},
+) -> None:
+    """Give a command that takes ``**more`` these options, each None if it isn't given.
+
+    An option is its type, its help, and perhaps further arguments of `typer.Option`. One of
+    `choices` also says what it may be.
+    """
+    own = inspect.signature(command)
+    known = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    for name, (kind, help, *rest) in options.items():
+        more = dict(rest[0]) if rest else {}
+        if name in choices:
+            *first, last = choices[name]
+            help = f"{help}: {', '.join(first)} or {last}."
+            more["autocompletion"] = complete.words(*choices[name])
+        option = typer.Option(help=help, rich_help_panel=panel, **more)
+        kind = Annotated[(str if kind is float else kind) | None, option]
+        known.append(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        )
+    command.__signature__ = own.replace(parameters=known)  # type: ignore[attr-defined]
 
 
 def given(**options: Any) -> dict[str, Any]:

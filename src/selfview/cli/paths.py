@@ -22,6 +22,12 @@ def check_data(data: str | None) -> None:
     raise InputError(f"{data}: no such file or folder, and no dataset of that name{_near(data)}")
 
 
+def check_file(path: Path | None) -> None:
+    """Raise InputError unless the file, if one is named, exists."""
+    if path is not None and not _exists(path) and ":/" not in str(path):
+        raise InputError(f"{path}: no such file{_near(str(path))}")
+
+
 def check_run(run: Path) -> None:
     """Raise InputError unless the run folder exists."""
     if not _exists(run) and ":/" not in str(run):

@@ -1,47 +1,71 @@
-"""Excel's .xlsx: the first sheet, a row at a time."""
+"""Excel's .xlsx: the first sheet with a table, a row at a time."""
 
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from selfview.data.guard import MAX_DEFLATE, TOTAL_LIMIT, need, reading, regular_file
+from selfview.data.guard import MAX_DEFLATE, TOTAL_LIMIT, need, notify, reading, regular_file
 from selfview.data.table_files import ROWS, TableBlock, as_text
 from selfview.errors import FileFormatError, InputError
 from selfview.tables.frames import objects_of
 
 
 class ExcelFile:
-    """The first sheet of an .xlsx file; its first row names the columns unless it holds numbers."""
-
-    index: tuple[str, ...] = ()
+    """The first sheet of an .xlsx file that has two rows; the first names columns unless it holds
+    numbers. A first column without a name, as pandas writes its index, names the rows.
+    """
 
     def __init__(self, source: Path, header: bool | None, _hints: Sequence[str]) -> None:
         self.path = regular_file(source)
         _check_archive(self.path)
+        self._sheet = self._first_table()
         first = next(self._rows(), ())
         if not first:
             raise FileFormatError(f"{self.path} holds no rows")
         texts = any(isinstance(value, str) for value in first)
         self.header = texts if header is None else header
-        numbers = map(str, range(1, len(first) + 1))
-        self.columns = tuple(map(as_text, first)) if self.header else tuple(numbers)
+        self.columns = tuple(
+            (as_text(first[i]).strip() or f"column {i + 1}") if self.header else str(i + 1)
+            for i in range(len(first))
+        )
+        nameless = self.header and len(first) > 1 and not as_text(first[0]).strip()
+        self.index: tuple[str, ...] = self.columns[:1] if nameless else ()
 
-    def _rows(self) -> Iterator[tuple[Any, ...]]:
-        """The values of each row that isn't empty; formulas as the values kept with them."""
+    def _first_table(self) -> int:
+        """The number of the first sheet that has two rows, told if it isn't the only one."""
+        with self._book() as book:
+            names = [str(sheet.title) for sheet in book.worksheets]
+        for self._sheet, name in enumerate(names):
+            if len(list(islice(self._rows(), 2))) == 2:
+                if len(names) > 1:
+                    others = ", ".join(repr(other) for other in names if other != name)
+                    notify(f"{self.path}: its sheet {name!r} is read, and not {others}")
+                return self._sheet
+        return 0
+
+    @contextmanager
+    def _book(self) -> Iterator[Any]:
         openpyxl = need("openpyxl")
         with reading(self.path, "an .xlsx file"):
             book = openpyxl.load_workbook(self.path, read_only=True, data_only=True)
             try:
                 if not book.worksheets:
                     raise FileFormatError(f"{self.path} holds no sheet of cells")
-                sheet = book.worksheets[0]
-                sheet.reset_dimensions()  # what the file says of its size may be wrong
-                for row in sheet.iter_rows(values_only=True):
-                    if any(value is not None for value in row):
-                        yield _trimmed(row)
+                yield book
             finally:
                 book.close()
+
+    def _rows(self) -> Iterator[tuple[Any, ...]]:
+        """The values of each row that isn't empty; formulas as the values kept with them."""
+        with self._book() as book:
+            sheet = book.worksheets[self._sheet]
+            sheet.reset_dimensions()  # what the file says of its size may be wrong
+            for row in sheet.iter_rows(values_only=True):
+                if any(value is not None for value in row):
+                    yield _trimmed(row)
 
     def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         where = {c: self.columns.index(c) for c in columns}

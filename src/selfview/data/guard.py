@@ -99,8 +99,15 @@ def need(module: str, extra: str = "data") -> ModuleType:
         ) from error
 
 
+REMEDY = "Mend them, or leave them out with --skip-bad (skip_bad=True)"
+
+
 def report_bad_rows(
-    path: str | os.PathLike[str], bad: Sequence[str], total: int, skip_bad: bool, remedy: str = ""
+    path: str | os.PathLike[str],
+    bad: Sequence[str],
+    total: int,
+    skip_bad: bool,
+    remedy: str = REMEDY,
 ) -> tuple[str, ...]:
     """The message about rows that were left out, or an error that names them."""
     if not bad:
@@ -110,8 +117,7 @@ def report_bad_rows(
     shown = "; ".join(short) + (f"; and {len(bad) - 5:,} more" if len(bad) > 5 else "")
     if not skip_bad:
         raise FileFormatError(
-            f"{path}: {len(bad):,} of {total:,} rows can't be read: {shown}. "
-            f"Mend them, or leave them out with --skip-bad (skip_bad=True){remedy}"
+            f"{path}: {len(bad):,} of {total:,} rows can't be read: {shown}. {remedy}"
         )
     if len(bad) >= total:
         raise FileFormatError(f"{path}: none of its {total:,} rows can be read: {shown}")

@@ -22,7 +22,8 @@ from selfview.data.guard import check_allocation, need, notify, reading, regular
 from selfview.data.preparation import ArrayPreparation, Preparation
 from selfview.errors import FileFormatError, InputError
 
-SUFFIXES = (".png", ".jpg", ".jpeg")
+SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".bmp")
+_FORMATS = ("PNG", "JPEG", "WEBP", "BMP")
 LARGEST = 128  # pixels of the longer side, unless another size is asked for
 _MAX_PIXELS = 100_000_000
 _IDX_NAME = re.compile(r"(-|\.)idx\d?(-u?byte)?(\.gz)?$|ubyte(\.gz)?$", re.IGNORECASE)
@@ -38,7 +39,7 @@ class ImagePreparation(Preparation):
     transposed_idx: bool = False
 
     kind: ClassVar[str] = "images"
-    suffixes: ClassVar[str] = ".png or .jpg files, a folder of them, or IDX .gz"
+    suffixes: ClassVar[str] = ".png, .jpg, .webp or .bmp files, a folder of them, or IDX .gz"
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -181,12 +182,12 @@ def pixels(image: Any) -> NDArray[np.float32]:
 
 
 def _opened(source: str | os.PathLike[str]) -> Any:
-    """The image, its header read and its declared size checked; only PNG and JPEG."""
+    """The image, its header read and its declared size checked; only of these formats."""
     image_module = need("PIL.Image")
     path = regular_file(source)
     with reading(path, "an image"), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pillow's own bomb warning: the limit below is stricter
-        image = image_module.open(path, formats=("PNG", "JPEG"))
+        image = image_module.open(path, formats=_FORMATS)
     width, height = image.size
     if width * height > _MAX_PIXELS:
         raise FileFormatError(f"{path} declares {width} x {height} pixels, over {_MAX_PIXELS:,}")

@@ -67,7 +67,7 @@ def _of_table(path: Path, column: str | None) -> Array:
     if column is not None:
         own = [existing_column(table, column, "label")]
     found = read_rows(table, (), own)
-    report_bad_rows(path, found.bad, found.total, skip_bad=False)
+    report_bad_rows(path, found.bad, found.total, skip_bad=False, remedy="Mend them")
     if len(own) == 1:
         return np.array([text.strip() for text in found.aside[own[0]]])
     numbers = []

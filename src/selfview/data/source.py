@@ -124,10 +124,11 @@ def read(
     source : str or path
         A dataset's name (unless a file of that name exists), or a path: .npy, .npz, .mtx, .h5,
         .zarr, .pt, .safetensors, .h5ad, .csv, .tsv, .parquet, .xlsx, .jsonl, .txt, .wav, .flac,
-        .ogg, .mp3, .png, .jpg, .imzML, IDX (.gz), or a folder of recordings, images or .txt files.
-        In a folder, files of the most frequent kind are read, and a message names the others.
-        A folder, or a glob such as ``"part-*.parquet"``, of .parquet, .npy or .h5ad parts is one
-        set of rows, in the order of the names; the first part decides how they are made.
+        .ogg, .mp3, .png, .jpg, .webp, .bmp, .imzML, IDX (.gz), or a folder of recordings,
+        images or .txt files. In a folder, files of the most frequent kind are read, and a message
+        names the others. A folder, or a glob such as ``"part-*.parquet"``, of .parquet, .npy or
+        .h5ad parts is one set of rows, in the order of the names; the first part decides how they
+        are made.
     preparation : Preparation or None, default None
         That of a fitted model: rows are made as they were for its fit, and of the options below
         only ``array``, ``label``, ``id``, ``groups``, ``labels_from_name``, ``groups_from_name``

@@ -10,7 +10,7 @@ import numpy as np
 from selfview.data import guard
 from selfview.data.cache import Entry, cache_folder, cache_key, cached
 from selfview.data.dataset import Array, Dataset
-from selfview.data.guard import notify, report_bad_rows
+from selfview.data.guard import REMEDY, notify, report_bad_rows
 from selfview.data.labels import read_labels
 from selfview.data.mixed import NO_NUMBER, encoded_chunks, number_chunks
 from selfview.data.npy import write_rows
@@ -21,8 +21,8 @@ from selfview.tables.columns import Table
 from selfview.tables.encoding import Notes, TableEncoder
 
 SIDES = ("label", "id", "groups")  # columns that are no features
-RULES = 4  # raise it when the same file gives other rows: cached rows then no longer count
-_REMEDY = "; --numeric COLUMN takes such words for gaps, --categorical COLUMN all for categories"
+RULES = 5  # raise it when the same file gives other rows: cached rows then no longer count
+_WORDS = "; --numeric COLUMN takes such words for gaps, --categorical COLUMN all for categories"
 
 
 def read_rows(file: TableFile, columns: Sequence[str], aside: Sequence[str]) -> TableRows:
@@ -128,7 +128,7 @@ def table_dataset(
     if found.total == 0:
         raise FileFormatError(f"{path} holds no rows")
     words = any(reason.endswith(NO_NUMBER) for reason in found.bad)
-    messages = report_bad_rows(path, found.bad, found.total, skip_bad, _REMEDY * words)
+    messages = report_bad_rows(path, found.bad, found.total, skip_bad, REMEDY + _WORDS * words)
     messages += tuple(notify(f"{path}: {line}") for line in notes)
     y, classes = read_labels(found.aside[label]) if label else (None, ())
     return Dataset(

@@ -69,6 +69,12 @@ class TableFilePreparation(Preparation):
         return self.columns if self.table is None else Table.from_json(self.table).features
 
     @property
+    def mixed(self) -> Table | None:
+        """The columns, if they are encoded; None if all are numbers as they are."""
+        table = None if self.table is None else Table.from_json(self.table)
+        return None if table is None or table.as_is else table
+
+    @property
     def decisions(self) -> Decisions | None:
         """What was decided about the columns; None if all are numbers as they are."""
         table = None if self.table is None else Table.from_json(self.table)

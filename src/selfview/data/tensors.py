@@ -2,6 +2,7 @@
 
 import json
 import math
+import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -87,7 +88,13 @@ def _tensors(source: Path) -> dict[str, Any]:
     with reading(path, "a file of torch.save"):
         import torch
 
-        held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        try:
+            held = torch.load(path, map_location="cpu", weights_only=True, mmap=True)
+        except pickle.UnpicklingError as error:
+            raise FileFormatError(
+                f"{path} can't be read: it holds Python objects, which are never loaded, or is "
+                "damaged. Save tensors alone, torch.save({'X': tensor}, path)"
+            ) from error
         if isinstance(held, torch.Tensor):
             return {path.stem: held}
         if isinstance(held, list | tuple):

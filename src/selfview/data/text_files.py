@@ -142,7 +142,9 @@ def _field(record: Any, name: str, types: tuple[type, ...] = _SCALARS, option: s
         raise ValueError("is not an object with named fields")
     if name not in record:
         others = ", ".join(repr(str(key)[:40]) for key in list(record)[:8]) or "none"
+        lists = [str(key)[:40] for key, value in record.items() if isinstance(value, list)]
         say = f"; name one with {option}" if option and record else ""
+        say += f", or a list of numbers with --vector {lists[0]}" if say and lists else ""
         raise ValueError(f"has no field {name!r}, but {others}{say}")
     if not isinstance(record[name], types):
         raise ValueError(f"field {name!r} is a {type(record[name]).__name__}, not text")

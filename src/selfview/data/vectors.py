@@ -15,11 +15,12 @@ from selfview.data.parquet import ParquetFile
 from selfview.data.preparation import Preparation
 from selfview.data.table_files import ROWS, TableRows, vector_rows
 from selfview.data.table_rows import RULES, SIDES, aside_of, collected, table_dataset
-from selfview.data.tables import existing_column
+from selfview.data.tables import did_you_mean, existing_column
 from selfview.errors import FileFormatError, InputError
 
 SUFFIXES = (".parquet", ".jsonl")
 _MOST = 2**20  # numbers of a vector
+_FIELDS = 100  # of lines that are remembered, to be named in an error
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,10 +116,17 @@ class _Lines:
         self.path = regular_file(path)
 
     def vector_size(self, field: str) -> int:
+        fields: dict[str, None] = {}
         for _, record in self._records():
             if isinstance(record, dict) and isinstance(record.get(field), list) and record[field]:
                 return len(record[field])
-        raise FileFormatError(f"{self.path}: no line has a list of numbers in the field {field!r}")
+            if isinstance(record, dict) and len(fields) < _FIELDS:
+                fields |= dict.fromkeys(str(key)[:40] for key in record)
+        meant = did_you_mean(field, list(fields))
+        known = f"; its fields are {', '.join(map(repr, [*fields][:8]))}" if fields else ""
+        raise FileFormatError(
+            f"{self.path}: no line has a list of numbers in the field {field!r}{known}{meant}"
+        )
 
     def vectors(self, field: str, size: int, aside: Sequence[str]) -> Iterator[TableRows]:
         part: list[tuple[int, Any]] = []

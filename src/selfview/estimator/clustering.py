@@ -24,7 +24,9 @@ def n_clusters(name: str, value: Any) -> int | None:
 
 
 def _asked(model: Any) -> bool:
-    return model.n_clusters is not None
+    if model.n_clusters is None:  # what scikit-learn's own AttributeError gives as its cause
+        raise AttributeError("there are no clusters: set n_clusters, to a number or to 'auto'")
+    return True
 
 
 class ClusteringMixin:

@@ -98,10 +98,13 @@ class ExplainMixin:
         else:
             told = self._by_component if by == "component" else self._by_row
             names, arrays = told(rows, start, steps)
-        own = getattr(self, "feature_names_in_", None)
-        known = own if self.preparation_ is None else self.preparation_.table_.features
+        known = getattr(self, "feature_names_in_", None) if self.preparation_ is None else None
         features = feature_names(known, start.numel())
-        return Explanation(by, names, features, *(a.astype(np.float32) for a in arrays))
+        explanation = Explanation(by, names, features, *(a.astype(np.float32) for a in arrays))
+        if self.preparation_ is None:
+            return explanation
+        table = self.preparation_.table_
+        return explanation.in_units(table.features, table.units)
 
     def _by_component(self, rows: Rows, start: Tensor, steps: int) -> Told:
         names = tuple(map(str, self.get_feature_names_out()))

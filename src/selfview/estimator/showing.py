@@ -91,14 +91,13 @@ class ShowMixin:
         -------
         Path
         """
-        from selfview.report.models import dataset_of, page_of
+        from selfview.report.models import dataset_of, page_of, preparation_of
         from selfview.saving.files import write_bytes
 
         rows, path = self._rows(X), Path(path)
         rows.check()
-        names = getattr(self, "feature_names_in_", ())
         beside = {"labels": labels, "groups": groups, "ids": ids}
-        dataset = dataset_of(path.stem, X, rows, tuple(map(str, names)), **beside)
+        dataset = dataset_of(path.stem, X, rows, preparation_of(self), **beside)
         Z = np.asarray(self.transform(rows))
         html = page_of(self, dataset, rows, Z, layout=layout, clusters=clusters)
         write_bytes(path, html.encode("utf-8", "replace"))

@@ -173,7 +173,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             model_file.epochs(meta["epochs"]),
             model_file.seed(meta["seed"]),
             torch.device("cpu"),
-            table=_table(meta.get("table"), shape_in),
+            table=saved_table(meta.get("table"), shape_in),
             settings=Settings(width=_width(tensors)),
         )
         clusters = clustering.restored(tensors, meta.get("clusters"))
@@ -241,7 +241,7 @@ def table_rows(X: Any, table: TablePreparation | None) -> Rows:
     return as_rows(X if table is None or isinstance(X, Rows) else table.transform(X))
 
 
-def _table(saved: Any, shape: tuple[int, ...]) -> TablePreparation | None:
+def saved_table(saved: Any, shape: tuple[int, ...]) -> TablePreparation | None:
     """The preparation that a description tells, if it is of a mixed table."""
     if saved is None:
         return None

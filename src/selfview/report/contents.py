@@ -59,6 +59,8 @@ def content_of(dataset: Dataset) -> Content:
         return Content(notes=("Sparse rows without a text have no content to show.",))
     if is_image(dataset):
         return _pictures(dataset, PICTURES)
+    if isinstance(how, TableFilePreparation) and how.mixed is not None:
+        return Content()  # the panel lists its columns
     return _profiles(dataset)
 
 
@@ -78,8 +80,10 @@ def axis_of(dataset: Dataset) -> tuple[NDArray[np.float64], str]:
 
 
 def scale_of(dataset: Dataset) -> NDArray[np.float64]:
-    """What each feature was divided by when the rows were made."""
+    """What 1 is in each feature of the rows, in the unit of the data."""
     how = dataset.preparation
+    if isinstance(how, TableFilePreparation) and how.mixed is not None:
+        return np.array(how.mixed.units)
     if isinstance(how, ImzMLPreparation | PeakPreparation):
         return np.asarray(how.maxima, dtype=np.float64)
     return np.ones(int(np.prod(dataset.shape)))

@@ -106,7 +106,7 @@ def health_lines(records: Records) -> list[Line]:
             "Rows compared",
             "Different rows in the sample that the first three are of.",
         ),
-        "loss": ("loss", "That of the last epoch."),
+        "loss": ("Loss", "That of the last epoch."),
     }
     lines = []
     for name in (*known, *(key for key in health if key not in known)):
@@ -123,10 +123,14 @@ def lines_of(config: Mapping[str, Any], *names: str) -> list[Line]:
     return [Line(str(name), "none" if value is None else str(value)) for name, value in entries]
 
 
-def parameter_lines(records: Records) -> list[Line]:
-    """The parameters of a fit; of those that were "auto", what they became, where that is known."""
+def parameter_lines(records: Records, found: int) -> list[Line]:
+    """The parameters of a fit; of those that were "auto", what they became, where that is known.
+
+    `found` is the number of clusters.
+    """
     metrics = records.metrics
     known: dict[str, Any] = {k: metrics[k] for k in ("epochs", "epsilon") if k in metrics}
+    known |= {"n_clusters": found, "metric": "Euclidean distance or angle"}
     known |= mapping(metrics.get("decided"))
     lines = []
     for line in lines_of(records.config, "parameters"):

@@ -11,10 +11,12 @@ from selfview.data.labels import read_labels
 from selfview.data.table_files import as_text
 from selfview.data.tables import TableFilePreparation
 from selfview.errors import InputError
+from selfview.report.contents import scale_of
 from selfview.report.facts import Records
 from selfview.report.run import report_of
 
 if TYPE_CHECKING:
+    from selfview.explain import Explanation
     from selfview.rows.base import Rows
 
 BLOCK = 8192  # rows: all assignments of a million rows would take as much memory as the rows
@@ -36,7 +38,13 @@ def page_of(
     the model knows it. `clusters` is their number, if not as many as the model's; `options` are
     those of `report_of`.
     """
+    from selfview.rows.conversion import as_rows
     from selfview.rows.in_memory import RowRange
+
+    def explain(index: NDArray[np.int64], labels: NDArray[np.int64]) -> "Explanation":
+        told: Explanation = model.explain(as_rows(rows.pick(index)), by="cluster", labels=labels)
+        in_units = model.preparation_ is not None  # the model made the rows, and knows their units
+        return told if in_units else told.in_units(dataset.feature_names, scale_of(dataset))
 
     prototypes = np.concatenate(
         [
@@ -51,7 +59,7 @@ def page_of(
         records=records or records_of_model(model),
         unit=columns_unit(model),
         clusters=model.clusters_ if clusters is None else clusters,
-        explain=lambda index, labels: model.explain(rows.pick(index), by="cluster", labels=labels),
+        explain=explain,
         **options,
     )
 
@@ -87,7 +95,7 @@ def dataset_of(
     name: str,
     X: Any,
     rows: "Rows",
-    columns: tuple[str, ...] = (),
+    preparation: TableFilePreparation | None = None,
     *,
     labels: Any = None,
     groups: Any = None,
@@ -110,8 +118,16 @@ def dataset_of(
         groups=known["groups"],
         ids=known["ids"],
         source="Python",
-        preparation=TableFilePreparation(columns, header=True) if columns else None,
+        preparation=preparation,
     )
+
+
+def preparation_of(model: Any) -> TableFilePreparation | None:
+    """How the model makes rows of a data frame, as that of a file would."""
+    names = tuple(map(str, getattr(model, "feature_names_in_", ())))
+    how = model.preparation_
+    table = None if how is None else how.table_.to_json()
+    return TableFilePreparation(names, header=True, table=table) if names else None
 
 
 def _array(X: Any, rows: "Rows") -> Any:

@@ -11,7 +11,7 @@ from selfview.errors import InputError, SelfViewError
 from selfview.report import facts, payload
 from selfview.report.cluster_cards import Explain, describe_clusters
 from selfview.report.cluster_tree import ClusterTree, cluster_tree
-from selfview.report.columns import Column, columns_of
+from selfview.report.columns import Column, columns_of, table_columns
 from selfview.report.contents import content_of
 from selfview.report.features import Features, features_of
 from selfview.report.page import render
@@ -62,12 +62,13 @@ def report_of(
     found = clusters if isinstance(clusters, Clusters) else find_clusters(Z, clusters, seed)
     tree = cluster_tree(found, Z, seed, scatter(dataset))
     cluster = _column(tree)
-    columns = columns_of(dataset, cluster, prototypes)
+    own, left_out = table_columns(dataset)
+    columns = [*columns_of(dataset, cluster, prototypes), *own]
     plane = lay_out(Z, layout, seed)
     content = content_of(dataset)
-    features = features_of(dataset, np.asarray(cluster.codes))
+    features = None if own else features_of(dataset, np.asarray(cluster.codes))
     tissue = tissue_of(dataset, Z, columns, tree)
-    notes += [plane.note, *content.notes, *(features.notes if features else ())]
+    notes += [plane.note, *content.notes, *left_out, *(features.notes if features else ())]
     drawn, arrays = _drawn(dataset, Z, columns, plane, features, tissue, notes)
     cards, cluster_arrays = describe_clusters(dataset, Z, tree, explain, seed)
     known = [(n_, *facts.CURVES[n_]) for n_ in facts.CURVES if n_ in records.history]
@@ -86,7 +87,7 @@ def report_of(
         records=records,
         health=facts.mapping(records.metrics.get("health")),
         health_lines=facts.health_lines(records),
-        parameters=facts.parameter_lines(records),
+        parameters=facts.parameter_lines(records, tree.found),
         options=[
             facts.Line("data", str(records.config.get("data", "unknown"))),
             *facts.lines_of(records.config, "options", "environment"),
@@ -161,13 +162,15 @@ def _drawn(
     arrays["embedding"] = near.astype(np.float32)
     described = []
     for i, column in enumerate(columns):
+        about: dict[str, Any] = {"name": column.name, "group": column.group}
         if column.codes is not None:
             arrays[f"column{i}"] = column.codes
-            described.append({"name": column.name, "names": column.names})
+            about["names"] = column.names
         else:
             assert column.values is not None
             arrays[f"column{i}"] = column.values.astype(np.float32)
-            described.append({"name": column.name})
+            about["date"] = column.date
+        described.append(about)
     ids = None if dataset.ids is None else [str(value) for value in dataset.ids]
     drawn: dict[str, Any] = {"columns": described, "ids": ids, "method": plane.method}
     if features is not None:

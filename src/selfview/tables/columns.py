@@ -162,6 +162,15 @@ class Table:
     def features(self) -> tuple[str, ...]:
         return tuple(feature for column in self.columns for feature in column.features)
 
+    @property
+    def units(self) -> tuple[float, ...]:
+        """What 1 is in each feature, in the unit of its column: 20 euros, 3 days; far out more."""
+        return tuple(
+            column.scale if isinstance(column, Number | Date) and not i and not self.as_is else 1.0
+            for column in self.columns
+            for i in range(len(column.features))
+        )
+
     def to_json(self) -> dict[str, Any]:
         """What `from_json` makes the table of again."""
         columns = [{"kind": column.kind, **asdict(column)} for column in self.columns]

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,8 +72,11 @@ class Choice:
             missing = [name for name in named if name not in known]
             if missing:
                 shown = ", ".join(map(repr, known[:8])) + " ..." * (len(known) > 8)
+                near = get_close_matches(missing[0], known, 1)
+                meant = f"; did you mean {near[0]!r}?" if near else ""
                 raise InputError(
                     f"{option} must name columns of the table, got {missing[0]!r}; it has {shown}"
+                    f"{meant}"
                 )
         pairs = (("columns", "drop"), ("categorical", "numeric"))
         for one, other in pairs:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 
@@ -34,6 +35,10 @@ DATE_FORMS = {
     },
 }
 _SECONDS_A_DAY = 86_400
+# Numbers as spreadsheets show them: € 1,234.50, -$3, 12 %.
+_AMOUNT = re.compile(
+    r"([+-]?)\s?[€$£¥]?\s?((?:\d{1,3}(?:,\d{3})+|\d{1,300})(?:\.\d{1,300})?)\s?[€$£¥%]?", re.ASCII
+)
 
 
 def without_gaps(texts: Values) -> Values:
@@ -81,6 +86,9 @@ def _number(text: str | None) -> float:
     try:
         number = float(text)
     except ValueError:
+        amount = _AMOUNT.fullmatch(text)
+        if amount:
+            return float(amount[1] + amount[2].replace(",", ""))
         return {"true": 1.0, "false": 0.0}.get(text.casefold(), math.inf)
     # Python reads 1_000 as a number; a NaN is written as a gap is.
     return math.inf if "_" in text or number != number else number

@@ -64,9 +64,9 @@ function drawLegend() {
   if (column.kind === "numbers") {
     const [low, high] = rangeOf(column.values);
     const bar = make("div", { className: "gradient" });
-    bar.style.background = `linear-gradient(to right, ${VIRIDIS.join(",")})`;
+    bar.style.background = `linear-gradient(to right, ${numberColours().join(",")})`;
     box.replaceChildren(title, bar, make("p", { className: "ends" },
-      make("span", {}, format(low)), make("span", {}, format(high))));
+      ...[low, high].map((end) => make("span", {}, formatOf(column)(end)))));
     const none = column.values.reduce((count, value) => count + Number.isNaN(value), 0);
     if (none) box.append(make("p", { className: "hint" },
       `Grey: no value (${none.toLocaleString("en")}).`));
@@ -169,7 +169,7 @@ function gallery(some) {
   const box = make("div", { className: hasContent("image") ? "gallery" : "list" });
   for (const row of hasContent("image") ? some : some.slice(0, 8)) {
     const picked = hasContent("image") ? picture(row, 40) : null;
-    const text = hasContent("text") ? textOf(row) : null;
+    const text = lineOf(row);
     if (!picked) {
       box.append(rowButton(row, hasContent("spectrum") ? sparkline(row, 72, 22) : null,
         text ? make("span", { className: "snippet", dir: "auto" }, short(text, 70)) : null));
@@ -220,10 +220,20 @@ function drawDetails() {
   }
   box.replaceChildren(make("div", { className: "line" },
     make("h3", { id: "row-title", dir: "auto" }, idOf(row)), close),
-  make("div", { className: "content" }, ...contentOf(row, true)), facts, ...nearest(row));
+  make("div", { className: "content" }, ...contentOf(row, true)), facts);
   const own = rows.columns.filter(({ group }) => group === "Data");
-  if (own.length) box.append(make("h4", {}, "Values"), make("dl", { className: "facts" },
-    ...own.map(entry)));
+  const values = own.length ? [make("h4", {}, "Values"), make("dl", { className: "facts" },
+    ...own.map(entry))] : [];
+  // The values of a mixed table are all that its row shows; other rows have a picture or a line.
+  const parts = [values, nearest(row)];
+  box.append(...(content.facts.kinds.length ? parts.reverse() : parts).flat());
+}
+
+// A row on one line: its text, or the first columns of a mixed table; null of other rows.
+function lineOf(row) {
+  if (hasContent("text")) return textOf(row);
+  const own = content.facts.kinds.length ? [] : rows.columns.filter(({ group }) => group === "Data");
+  return own.slice(0, 6).map((column) => valueOf(column, row)).join(", ") || null;
 }
 
 function nearest(row) {
@@ -238,7 +248,7 @@ function nearest(row) {
   }
   const list = make("ol", { className: "near" });
   for (const { row: other, distance } of near) {
-    const text = hasContent("text") ? textOf(other) : null;
+    const text = lineOf(other);
     const mark = judge && judge.kind === "categories" ? make("span", { className: "value", dir: "auto" },
       short(valueOf(judge, other), 24)) : null;
     const button = rowButton(other, mark, hasContent("spectrum") ? sparkline(other, 72, 22) : null,

@@ -59,7 +59,7 @@ function freshMarkers() {
     const { values } = column;
     const [low, high] = rangeOf(values);
     return { ...shared, color: Array.from(map.shown, (row) => values[row]), cmin: low, cmax: high,
-      colorscale: VIRIDIS.map((colour, i) => [i / (VIRIDIS.length - 1), colour]) };
+      colorscale: numberColours().map((colour, i, all) => [i / (all.length - 1), colour]) };
   }
   const slot = slots(column);
   const used = Math.min(1 + Math.max(...slot.filter((i) => i < MOST_COLOURED)), MOST_COLOURED) + 1;

@@ -7,8 +7,8 @@ function startRows(facts, arrays) {
   rows.ids = facts.ids;
   rows.embedding = arrays.embedding;
   rows.dim = arrays.embedding.shape[1];
-  rows.columns = facts.columns.map((column, i) => ({ ...column, key: `c${i}`, group: "Columns",
-    title: capital(column.name), kind: column.names ? "categories" : "numbers",
+  rows.columns = facts.columns.map((column, i) => ({ ...column, key: `c${i}`,
+    title: column.group === "Data" ? column.name : capital(column.name), kind: column.names ? "categories" : "numbers",
     codes: arrays[`column${i}`], values: arrays[`column${i}`] }));
   if (arrays.rgb) rows.columns.push({ key: "rgb", group: "Columns", kind: "rgb", name: "rgb",
     title: "Embedding as colour", rgb: arrays.rgb });
@@ -36,7 +36,16 @@ const namedColumn = (name) => rows.columns.find((column) => column.name === name
 function valueOf(column, row) {
   if (column.kind === "categories") return column.names[column.codes[row]];
   if (column.kind === "rgb") return `${[0, 1, 2].map((i) => column.rgb[3 * row + i]).join(", ")}`;
-  return format(column.at ? column.at(row) : column.values[row]);
+  return formatOf(column)(column.at ? column.at(row) : column.values[row]);
+}
+
+// How the numbers of a column are written; those of a date are days since 1970.
+const formatOf = (column) => (column.date ? formatDate : format);
+
+function formatDate(days) {
+  if (Number.isNaN(days)) return "(missing)";
+  const text = new Date(days * 864e5).toISOString();
+  return days % 1 ? text.slice(0, 16).replace("T", " ") : text.slice(0, 10);
 }
 
 // The k rows nearest in the embedding (Euclidean), nearest first, each with its distance.

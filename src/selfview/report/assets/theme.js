@@ -23,6 +23,8 @@ function themeNow() {
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 const palette = () => PALETTES[themeNow()];
+// The colours of numbers on the map; the darkest would not be seen on a dark page.
+const numberColours = () => (themeNow() === "dark" ? VIRIDIS.slice(2) : VIRIDIS);
 const themeListeners = [];
 
 function remember(theme) {
