@@ -235,16 +235,26 @@ class Group:
         first = torch.tensor([self.rank if failed else self.size], device=_device())
         return int(all_reduce(first, dist.ReduceOp.MIN))
 
-    def objective(self, loss: Objective, parameters: Sequence[nn.Parameter]) -> Objective:
+    @contextmanager
+    def objective(self, loss: Objective, parameters: Sequence[nn.Parameter]) -> Iterator[Objective]:
         """`loss`, such that `gradients` of it are summed up while they are computed."""
         if self.size == 1:
-            return loss
+            yield loss
+            return
         module = _Loss(loss, parameters)
         for parameter in parameters:
             if parameter.requires_grad:
                 parameter.register_hook(partial(laid_out_as, parameter))  # type: ignore[no-untyped-call]
         # A step may leave parameters unused, as SelfView's head.
-        return DistributedDataParallel(module, find_unused_parameters=True)
+        shared = DistributedDataParallel(module, find_unused_parameters=True)
+        try:
+            yield shared
+        finally:
+            # Its reducer holds the process group. Were it the last to do so, it would wait for the
+            # group's threads with Python's lock held, for which one of them may be waiting: a
+            # deadlock, or, while the interpreter ends, "terminate called without an active
+            # exception". It goes now, since reference cycles keep it for long.
+            shared.__dict__.clear()
 
     def gradients(
         self, loss: Tensor, parameters: Sequence[nn.Parameter], shard: BatchShard

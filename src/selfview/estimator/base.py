@@ -10,7 +10,7 @@ import math
 import time
 import zlib
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import asdict, replace
 from functools import cache, partial
 from pathlib import Path
@@ -237,15 +237,16 @@ class Fit(VerdictMixin, TransformMixin):
                 group=group,
                 blocks=seen.blocks,
             )
-            for row in epochs_done:
-                training.end_epoch(row)
-                progress.after_epoch(row)
-                asked = self._asks_to_stop(rows, plan, training)
-                if len(training.history) < until and (asked or time_is_up()):
-                    training.stopped = "on_epoch" if asked else "max_seconds"
-                    break
-                with group.all_or_none():
-                    offer()
+            with closing(epochs_done):
+                for row in epochs_done:
+                    training.end_epoch(row)
+                    progress.after_epoch(row)
+                    asked = self._asks_to_stop(rows, plan, training)
+                    if len(training.history) < until and (asked or time_is_up()):
+                        training.stopped = "on_epoch" if asked else "max_seconds"
+                        break
+                    with group.all_or_none():
+                        offer()
             training.check()
             with group.all_or_none():
                 if epochs:

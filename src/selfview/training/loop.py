@@ -6,8 +6,8 @@ with the same bits.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -127,7 +127,7 @@ def train(
     after_step: Callable[[EpochProgress], bool | None] = lambda _: None,
     group: Group = ALONE,
     blocks: tuple[int, int] | None = None,
-) -> Iterator[dict[str, float]]:
+) -> Generator[dict[str, float], None, None]:
     """Train, an epoch each time a row of metrics is asked for.
 
     Parameters
@@ -160,38 +160,41 @@ def train(
         return, over the steps that gave it.
     """
     generator = torch.Generator(device)
-    losses = [group.objective(phase.loss, phase.parameters) for phase in phases]
-    for epoch in epochs:
-        sums, counts = dict(start.sums), dict(start.counts)
-        order = batches(n, batch_size, seed, epoch, blocks)
-        for i, index in enumerate(order):
-            if i < start.steps:
-                continue
-            draw = step_seed(seed, epoch, i)
-            generator.manual_seed(draw)
-            # For layers that draw by themselves, as dropout does: not the same in each process.
-            seed_layers(draw + group.rank)
-            shard = group.shard(len(index))
-            own = index[shard.rows]
-            number = epoch * len(order) + i
-            step = Step(take(own), epoch + i / len(order), generator, own, number, shard)
-            for phase, optimiser, objective in zip(phases, optimisers, losses, strict=True):
-                with autocast(device, precision):
-                    loss, metrics = objective(step)
-                means = group.means({phase.name: loss.item(), **metrics}, shard, device)
-                if not math.isfinite(means[phase.name]):
-                    told = f"the {phase.name} became {means[phase.name]}"
-                    raise not_finite(told, step.epoch, [phase])
-                gradients = group.gradients(loss, phase.parameters, shard)
-                _descend(phase, optimiser, gradients, step.epoch)
-                for name, value in means.items():
-                    sums[name] = sums.get(name, 0.0) + value
-                    counts[name] = counts.get(name, 0) + 1
-            part = EpochProgress(i + 1, dict(sums), dict(counts))
-            if i + 1 < len(order) and after_step(part):
-                return
-        start = EpochProgress()
-        yield EpochProgress(len(order), sums, counts).row(epoch)
+    with ExitStack() as stack:
+        losses = [
+            stack.enter_context(group.objective(phase.loss, phase.parameters)) for phase in phases
+        ]
+        for epoch in epochs:
+            sums, counts = dict(start.sums), dict(start.counts)
+            order = batches(n, batch_size, seed, epoch, blocks)
+            for i, index in enumerate(order):
+                if i < start.steps:
+                    continue
+                draw = step_seed(seed, epoch, i)
+                generator.manual_seed(draw)
+                # For layers that draw by themselves, as dropout does: not the same in each process.
+                seed_layers(draw + group.rank)
+                shard = group.shard(len(index))
+                own = index[shard.rows]
+                number = epoch * len(order) + i
+                step = Step(take(own), epoch + i / len(order), generator, own, number, shard)
+                for phase, optimiser, objective in zip(phases, optimisers, losses, strict=True):
+                    with autocast(device, precision):
+                        loss, metrics = objective(step)
+                    means = group.means({phase.name: loss.item(), **metrics}, shard, device)
+                    if not math.isfinite(means[phase.name]):
+                        told = f"the {phase.name} became {means[phase.name]}"
+                        raise not_finite(told, step.epoch, [phase])
+                    gradients = group.gradients(loss, phase.parameters, shard)
+                    _descend(phase, optimiser, gradients, step.epoch)
+                    for name, value in means.items():
+                        sums[name] = sums.get(name, 0.0) + value
+                        counts[name] = counts.get(name, 0) + 1
+                part = EpochProgress(i + 1, dict(sums), dict(counts))
+                if i + 1 < len(order) and after_step(part):
+                    return
+            start = EpochProgress()
+            yield EpochProgress(len(order), sums, counts).row(epoch)
 
 
 def _descend(
