@@ -42,6 +42,7 @@ NOT_RUN = {
     ("docs/command-line.md", "changes the user's shell"),
     ("docs/recipes.md", "needs BERTopic"),
     ("docs/scale.md", "needs several processes"),
+    ("docs/scale.md", "needs the files"),
     ("docs/scale.md", "needs a cluster"),
 }
 

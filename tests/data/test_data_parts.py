@@ -63,10 +63,9 @@ def test_labels_of_parquet_parts_have_one_code_each(X: np.ndarray, tmp_path: Pat
 
 
 def test_cells_of_several_files_keep_their_names_and_labels(tmp_path: Path) -> None:
-    with samples.object_strings():
-        cells: Any = samples.cells(sparse=False)
-        cells[:4].copy().write_h5ad(tmp_path / "a.h5ad")
-        cells[4:].copy().write_h5ad(tmp_path / "b.h5ad")
+    cells: Any = samples.cells(sparse=False)
+    cells[:4].copy().write_h5ad(tmp_path / "a.h5ad")
+    cells[4:].copy().write_h5ad(tmp_path / "b.h5ad")
     found = read(tmp_path, label="type")
     np.testing.assert_array_equal(found.X, cells.X)
     assert found.ids.tolist() == cells.obs_names.tolist()

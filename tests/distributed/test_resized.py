@@ -5,7 +5,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 SCRIPT = Path(__file__).parent / "resized_fit.py"
 ROWS, EPOCHS = 100, 3
@@ -29,23 +28,13 @@ def steps_of(folder, number, processes):
     return [np.array(" ".join(parts).split(), int) for parts in zip(*lines, strict=True)]
 
 
-@pytest.fixture(scope="module")
-def resized(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("resized")
+def test_a_fit_of_changing_processes_takes_every_row_once_and_ends_as_that_of_one(tmp_path):
+    resized, alone = tmp_path / "resized", tmp_path / "alone"
+    resized.mkdir()
+    alone.mkdir()
     for number, (processes, steps) in enumerate(LAUNCHES):
-        launch(folder, number, processes, steps)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def alone(tmp_path_factory):
-    """The same fit, done by one process without a stop."""
-    folder = tmp_path_factory.mktemp("alone")
-    launch(folder, 0, 1, -1)
-    return folder
-
-
-def test_every_row_of_every_epoch_is_taken_once_and_in_order(resized, alone):
+        launch(resized, number, processes, steps)
+    launch(alone, 0, 1, -1)
     found = [
         step
         for number, (processes, _) in enumerate(LAUNCHES)
@@ -55,8 +44,5 @@ def test_every_row_of_every_epoch_is_taken_once_and_in_order(resized, alone):
         assert np.sort(epoch).tolist() == list(range(ROWS))
     for one, other in zip(found, steps_of(alone, 0, 1), strict=True):
         np.testing.assert_array_equal(one, other)
-
-
-def test_the_weights_are_those_of_a_fit_that_one_process_did_alone(resized, alone):
-    one, found = (np.load(folder / "weights.npy") for folder in (alone, resized))
-    assert np.linalg.norm(found - one) <= 1e-3 * np.linalg.norm(one)
+    expected, weights = (np.load(folder / "weights.npy") for folder in (alone, resized))
+    assert np.linalg.norm(weights - expected) <= 1e-3 * np.linalg.norm(expected)

@@ -185,4 +185,4 @@ def test_a_pickle_is_never_loaded(files):
     np.save("evil.npy", np.array([print], dtype=object), allow_pickle=True)
     assert isinstance(run("evil.npy", "y.npy").exception, SelfViewError)
     (files / "y.npy").unlink()
-    assert "not a file" in str(run("z.npy", "y.npy").exception)
+    assert "no such file" in str(run("z.npy", "y.npy").exception)

@@ -45,8 +45,10 @@ def parts_of(source: str | os.PathLike[str]) -> list[Path]:
                 f"{SUFFIXES[-1]} files, got {', '.join(sorted(kinds))}"
             )
         return found
+    if not isinstance(source, str | os.PathLike) or not str(source) or not os.path.isdir(source):
+        return []
     path = Path(source)
-    if not path.is_dir() or path.suffix.lower() == ".zarr":
+    if path.suffix.lower() == ".zarr":
         return []
     found = sorted(file for file in path.iterdir() if not file.name.startswith("."))
     kinds = {file.suffix.lower() for file in found}

@@ -87,7 +87,8 @@ def _number(text: str | None) -> float:
         number = float(text)
     except ValueError:
         amount = _AMOUNT.fullmatch(text)
-        if amount:
+        # 1,250 alone may be a thousand or one and a quarter: no number is better than a wrong one.
+        if amount and not text.lstrip("+-").replace(",", "", 1).isdigit():
             return float(amount[1] + amount[2].replace(",", ""))
         return {"true": 1.0, "false": 0.0}.get(text.casefold(), math.inf)
     # Python reads 1_000 as a number; a NaN is written as a gap is.
