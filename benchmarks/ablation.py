@@ -1,11 +1,10 @@
 """What each part of the default is worth: the default without it, on five sets and three seeds.
 
     python benchmarks/ablation.py run  [--parts contrast ...] [--sets digits ...] [--seeds 3]
-    python benchmarks/ablation.py show [--records results/ablation.jsonl]
+    python benchmarks/ablation.py show [--records runs/ablation.jsonl]
 
-`run` appends a line of JSON for every fit; what is on record is not run again. `show` writes the
-table in docs/method.md: the difference of each score to that of the default, as a mean over sets
-and seeds. The sets are the contest's, and need SELFVIEW_DATA. Nothing is timed.
+`run` appends a line of JSON for every fit; what is on record is not run again. `show` prints the
+difference of each score to that of the default, as a mean over sets and seeds. The sets are the contest's, and need SELFVIEW_DATA. Nothing is timed.
 """
 
 import argparse
@@ -22,9 +21,7 @@ from selfview import SelfView
 from selfview.estimator.recipes import RECIPES, Recipe
 
 ROOT = Path(__file__).parents[1]
-RECORDS = ROOT / "results" / "ablation.jsonl"
-PAGE = ROOT / "docs" / "method.md"
-MARKS = ("<!-- ablation: made by benchmarks/ablation.py show -->", "<!-- end of ablation -->")
+RECORDS = ROOT / "runs" / "ablation.jsonl"
 SETS = ("digits", "isolet", "fsdd", "satimage", "ag_news")
 
 
@@ -86,11 +83,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def show(args: argparse.Namespace) -> None:
-    before, rest = PAGE.read_text().split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
-    made = section(read_records(args.records))
-    PAGE.write_text(f"{before}{MARKS[0]}\n{made}{MARKS[1]}{after}")
-    print(f"wrote {PAGE}")
+    print(section(read_records(args.records)))
 
 
 def section(records: list[dict[str, Any]]) -> str:
@@ -100,13 +93,12 @@ def section(records: list[dict[str, Any]]) -> str:
     seeds = len({seed for _, seed in whole})
     first = records[0]
     lines = [
-        "",
         f"The default without one of its parts: points that are gained or lost, as means over "
         f"{len(sets)} sets ({', '.join(sets)}) and {seeds} seed{'s' * (seeds > 1)}. In brackets "
         "the least and the greatest difference of a set.",
         f"Machine: {first['processor']}, {first['threads']} thread{'s' * (first['threads'] > 1)}, "
         f"PyTorch {first['torch']}, commit {first['commit'][:12]}. Command: "
-        "`python benchmarks/ablation.py run`; records: `results/ablation.jsonl`.",
+        "`python benchmarks/ablation.py run`; records: `runs/ablation.jsonl`.",
         "",
         "| without | " + " | ".join(MEASURES.values()) + " |",
         "|---|" + "---|" * len(MEASURES),
@@ -119,7 +111,7 @@ def section(records: list[dict[str, Any]]) -> str:
         if mine:
             found = " | ".join(change(mine, whole, m) for m in MEASURES)
             lines.append(f"| {part} | {found} |")
-    return "\n".join([*lines, "", ""])
+    return "\n".join(lines)
 
 
 def change(
