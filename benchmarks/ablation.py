@@ -4,7 +4,8 @@
     python benchmarks/ablation.py show [--records runs/ablation.jsonl]
 
 `run` appends a line of JSON for every fit; what is on record is not run again. `show` prints the
-difference of each score to that of the default, as a mean over sets and seeds. The sets are the contest's, and need SELFVIEW_DATA. Nothing is timed.
+difference of each score to that of the default, as a mean over sets and seeds. The sets are the
+contest's, and need SELFVIEW_DATA. Nothing is timed.
 """
 
 import argparse
