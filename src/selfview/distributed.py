@@ -242,9 +242,11 @@ class Group:
             yield loss
             return
         module = _Loss(loss, parameters)
-        for parameter in parameters:
-            if parameter.requires_grad:
-                parameter.register_hook(partial(laid_out_as, parameter))  # type: ignore[no-untyped-call]
+        hooks = [
+            parameter.register_hook(partial(laid_out_as, parameter))  # type: ignore[no-untyped-call]
+            for parameter in parameters
+            if parameter.requires_grad
+        ]
         # A step may leave parameters unused, as SelfView's head.
         shared = DistributedDataParallel(module, find_unused_parameters=True)
         try:
@@ -255,6 +257,8 @@ class Group:
             # deadlock, or, while the interpreter ends, "terminate called without an active
             # exception". It goes now, since reference cycles keep it for long.
             shared.__dict__.clear()
+            for hook in hooks:
+                hook.remove()
 
     def gradients(
         self, loss: Tensor, parameters: Sequence[nn.Parameter], shard: BatchShard
