@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from scipy.stats import binom
 from sklearn.neighbors import NearestNeighbors
 
 from selfview.errors import SelfViewWarning
@@ -175,3 +176,45 @@ def test_what_was_found_is_taken_for_the_same_rows_up_to_rounding(rng, tmp_path,
     torch.testing.assert_close(again, first)
     with pytest.raises(TypeError, match="not callable"):
         drawn(X, tmp_path, dict(mean_norm=1.1, column_stds=(0.3, 2.0)))
+
+
+def ring(n=40, count=2, chance=0.0):
+    """Neighbours of rows on a ring, which draw numbers of rows instead of rows."""
+    at = np.linspace(0, 2 * np.pi, n, endpoint=False)
+    X = np.stack([np.cos(at), np.sin(at)], 1).astype(np.float32)
+    options = dict(count=count, angle=False, components=0, walk=lambda _: chance)
+    return Neighbours(as_rows(X), torch.as_tensor, **options)
+
+
+def far(neighbours, times=200):
+    """Along the ring, how far from every row its draws are."""
+    rows, n = np.arange(neighbours.n), neighbours.n
+    generator = torch.Generator().manual_seed(0)
+    drawn = [neighbours.draw(Step(torch.empty(0), 0.0, generator, rows)) for _ in range(times)]
+    ahead = (np.stack(drawn) - rows) % n
+    return np.minimum(ahead, n - ahead)
+
+
+def test_without_a_walk_only_neighbours_are_drawn():
+    assert set(far(ring()).ravel()) == {1}
+
+
+def test_a_walk_passes_on_to_neighbours_of_neighbours_and_never_ends_where_it_began():
+    distances = far(ring(chance=1.0))
+    assert set(distances.ravel()) == {1, 2, 3, 4}  # the first neighbour, and three more
+
+
+def test_a_walk_goes_on_as_often_as_it_is_told():
+    X = np.cumsum(1.5 ** -np.arange(12.0))[:, None].astype(np.float32)  # the next row is nearest
+    options = dict(count=1, angle=False, components=0, walk=lambda _: 0.3)
+    line = Neighbours(as_rows(X), torch.as_tensor, **options)
+    rows, generator = np.zeros(20_000, np.intp), torch.Generator().manual_seed(0)
+    ends = line.draw(Step(torch.empty(0), 0.0, generator, rows)).numpy()
+    shares = np.bincount(ends, minlength=5)
+    np.testing.assert_allclose(shares[1:] / len(ends), binom(3, 0.3).pmf(range(4)), atol=0.01)
+
+
+def test_pairs_are_rows_and_their_neighbours():
+    some, near = ring().pairs(10, seed=0)
+    assert len(some) == 10
+    assert set((near - some) % 40) <= {1, 39}

@@ -56,6 +56,11 @@ class FitPlan:
     settings: Settings = field(default_factory=Settings)  # of SelfView
     started: float = 0.0  # when the fit began, by time.monotonic
 
+    @property
+    def alone(self) -> bool:
+        """Are the rows one set, neither in groups nor a stream?"""
+        return self.groups is None and self.stream is None
+
     def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:
         """The rows of the given numbers, as the network takes them."""
         return self.formed(rows.take(index))

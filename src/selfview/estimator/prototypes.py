@@ -19,15 +19,16 @@ from selfview.estimator.embedder import Embedder
 from selfview.estimator.explaining import ExplainMixin
 from selfview.estimator.forecast import encoder_name
 from selfview.estimator.plan import FitPlan, projected_rows
-from selfview.estimator.recipes import RECIPES, input_scale, settings_of
+from selfview.estimator.recipes import FEW_ROWS, RECIPES, input_scale, settings_of
 from selfview.estimator.showing import ShowMixin
 from selfview.neighbours.across_groups import GroupNeighbours, usable_groups
 from selfview.neighbours.precomputed import LinkedNeighbours, brought, linked_rows
 from selfview.neighbours.search import Neighbours
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead, ScaledEncoder
-from selfview.networks.start import START_ROWS, principal_start
+from selfview.networks.start import PAIRS, START_ROWS, locality_start, principal_start
 from selfview.rows.base import Rows
+from selfview.rows.projection import ProjectedRows
 from selfview.rows.stream import Stream
 from selfview.training.state import History
 from selfview.views import VIEWS
@@ -122,7 +123,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         """The plan with settings, neighbours and, if the network shall see them, components."""
         recipe, stream = RECIPES[self.recipe], plan.stream
         folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
-        kind = recipe.text if plan.summary.text_like else recipe.dense
+        kind = recipe.kind(plan.summary, plan.n, alone=plan.alone)
         perceptron = self._encoder_for(rows.shape) in ("auto", "mlp")
         groups = plan.groups
         if groups is not None and not usable_groups(groups):
@@ -181,6 +182,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
             scale=input_scale(plan.summary),
             about=asdict(plan.summary),
             folder=folder,
+            walk=lambda epoch: plan.settings.walk_at(epoch / max(plan.epochs, 1)),
         )
         return replace(plan, neighbours=neighbours)
 
@@ -192,14 +194,22 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         dim = self._embedding_dim(encoder, plan)
         if plan.projected is not None and RECIPES[self.recipe].principal_start:
             assert isinstance(encoder, nn.Sequential)
-            some = np.unique(np.linspace(0, plan.n - 1, START_ROWS).astype(np.intp))
-            principal_start(encoder, plan.projected.pick(some))
+            self._begin(encoder, plan, plan.projected)
         if not isinstance(self.encoder, nn.Module):  # a custom one takes the rows as they are
             scale = 1.0 if plan.projected else input_scale(plan.summary)
             encoder = ScaledEncoder(scale, *encoder.children())
         head = encoders.head(dim, self.n_prototypes, self.batch_norm in ("both", "head"))
         start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
         return EncoderHead(encoder, head, epsilon=plan.settings.epsilon, temperature=start)
+
+    def _begin(self, encoder: nn.Sequential, plan: FitPlan, seen: ProjectedRows) -> None:
+        """Initialise the last layer by the rows, and by their neighbours if there are enough."""
+        if plan.alone and plan.n >= FEW_ROWS and isinstance(plan.neighbours, Neighbours):
+            some, near = plan.neighbours.pairs(PAIRS, plan.seed)
+            locality_start(encoder, seen.pick(some), seen.pick(near))
+        else:
+            some = np.unique(np.linspace(0, plan.n - 1, START_ROWS).astype(np.intp))
+            principal_start(encoder, seen.pick(some))
 
     def _conclude(self, rows: Rows, plan: FitPlan) -> None:
         self._forget_rows()

@@ -36,6 +36,7 @@ class Kind:
     components: int = 0  # principal components that a perceptron sees; 0 for the rows themselves
     whitening: float = 0.0  # of those components, as a power
     neighbours: int = 0  # nearest rows that the second view is drawn from; 0 for a perturbation
+    walk: tuple[float, float] = (0.0, 0.0)  # chance to go on from there, at first and at the end
     search_components: int = COMPONENTS  # in which they are compared
     search_rows: bool = False  # compare the rows themselves, if they take little memory
     power: float = 1.0  # of InfoNCE's kernel
@@ -50,6 +51,7 @@ class Recipe:
     schedule: str  # of the learning rate
     warmup: float | None  # epochs until the target entropy is reached; None is a fiftieth of all
     dense: Kind
+    few: Kind  # dense rows, below 1,000 of them; those of groups and streams too
     text: Kind
     dense_ratio: float  # epsilon over the mean row norm
     text_ratio: float  # the same for tf-idf-like rows
@@ -59,6 +61,12 @@ class Recipe:
     axes: str  # principal (partial whitening) or learned
     adversarial_share: float  # of the steps
     principal_start: bool  # does the last layer begin with principal components?
+
+    def kind(self, summary: Summary, n: int, *, alone: bool) -> Kind:
+        """The kind of `n` rows; `alone` if they are one set, neither grouped nor a stream."""
+        if summary.text_like:
+            return self.text
+        return self.dense if alone and n >= FEW_ROWS else self.few
 
     def width(self, n: int) -> int:
         """Width of a perceptron's hidden layers for `n` rows: few rows fill no wide ones."""
@@ -96,12 +104,15 @@ class Recipe:
         return ratio * summary.mean_norm or 1.0
 
 
+_DENSE: dict[str, Any] = dict(components=100, whitening=0.25, power=1.25, attraction=2.0)
+
 RECIPES = {
     "paper": Recipe(
         learning_rate=5e-4,
         schedule="drop",
         warmup=100,
         dense=Kind(),
+        few=Kind(),
         text=Kind(),
         dense_ratio=1 / 5,
         text_ratio=20 / math.sqrt(2000),
@@ -119,7 +130,10 @@ RECIPES = {
         schedule="cosine",
         warmup=None,
         # Dense rows: most of what tells them apart lies in few components. Tf-idf rows: it doesn't.
-        dense=Kind(components=100, whitening=0.25, neighbours=10, power=1.25, attraction=2.0),
+        # A walk over few near neighbours stays within a cluster where as many nearest rows would
+        # leave it; a cluster of few rows it leaves soon.
+        dense=Kind(**_DENSE, neighbours=6, walk=(0.8, 0.2)),
+        few=Kind(**_DENSE, neighbours=10),
         # A topic has many words: its rows are found by many neighbours, in all columns.
         text=Kind(
             components=400, neighbours=30, search_components=400, search_rows=True, power=2.0
@@ -161,6 +175,7 @@ class Settings:
 
     width: int = WIDTH  # of a perceptron's hidden layers
     neighbours: int = 0  # nearest rows that the second view is drawn from
+    walk: tuple[float, float] = (0.0, 0.0)  # chance to go on to one of theirs, first and last
     by_angle: bool = False  # how they are compared
     search_components: int = COMPONENTS  # in which they are; 0 for the rows themselves
     contrast: float = 0.0  # weight of InfoNCE
@@ -178,11 +193,16 @@ class Settings:
         """Attraction of the views after a share of the epochs: it rises in the second half."""
         return 1 + (self.attraction - 1) * min(max(0.0, 2 * progress - 1), 1.0)
 
+    def walk_at(self, progress: float) -> float:
+        """Chance of each further step of a walk after a share of the epochs."""
+        first, last = self.walk
+        return first + (last - first) * min(progress, 1.0)
+
 
 def settings_of(model: Any, plan: Any) -> Settings:
     """The settings of a fit: what the model was given, and its recipe's values for the rest."""
     recipe, summary, stream = RECIPES[model.recipe], plan.summary, plan.stream
-    rows = recipe.text if summary.text_like else recipe.dense
+    rows = recipe.kind(summary, plan.n, alone=plan.alone)
     usual = rows.neighbours if plan.searchable and model.views != "random+adversarial" else 0
     neighbours = 1 if plan.links else int(_or(model.neighbours, usual))
     unit, epsilon = 1.0, recipe.epsilon(summary)
@@ -204,6 +224,7 @@ def settings_of(model: Any, plan: Any) -> Settings:
     return Settings(
         width=int(_or(model.width, WIDTH if stream else recipe.width(plan.n))),
         neighbours=stream.neighbours(neighbours) if stream and neighbours else neighbours,
+        walk=rows.walk if isinstance(model.neighbours, str) else (0.0, 0.0),
         by_angle=by_angle(summary, plan.n_features),
         search_components=search_components,
         contrast=contrast,

@@ -28,6 +28,7 @@ from selfview.saving.checkpoints import kept, recalled, write_kept
 from selfview.training.loop import Step
 
 COMPONENTS = 50  # in which dense rows are compared
+FURTHER = 3  # neighbours that a walk may pass after the first
 EXACT_ROWS = 20_000
 PART = 1 << 16  # rows that the engine is given at a time
 MANY_ROWS = 100_000  # above, the engine is worth a word where it is missing
@@ -61,6 +62,8 @@ class Neighbours:
         Where to keep what was found, for a fit that goes on.
     first : int, optional
         Only for so many of the first rows; for all of them if not given.
+    walk : callable, default never
+        From the epoch to the chance that a draw goes on from a neighbour to one of its neighbours.
     """
 
     FILE = "neighbours.safetensors"
@@ -78,8 +81,9 @@ class Neighbours:
         about: Mapping[str, Any] | None = None,
         folder: Path | None = None,
         first: int | None = None,
+        walk: Callable[[float], float] = lambda _: 0.0,
     ) -> None:
-        self.rows, self.take = rows, take
+        self.rows, self.take, self.walk = rows, take, walk
         self.n = rows.n if first is None else first
         self.count, self.angle, self.scale = min(count, rows.n - 1), angle, scale
         self.components, self.metric = components, metric
@@ -88,15 +92,32 @@ class Neighbours:
         self.path = None if folder is None else folder / self.FILE
 
     def draw(self, step: Step) -> Tensor:
-        """One neighbour of every row of the batch, nearer ones more often: (batch, *shape).
+        """The end of a short random walk over neighbours from every row: (batch, *shape).
 
-        Of k neighbours it takes the one of rank ``floor(k * u ** 2)``, u uniform in [0, 1).
+        Of k neighbours it takes the one of rank ``floor(k * u ** 2)``, u uniform in [0, 1). From
+        there it goes on with the chance `walk(epoch)`, up to `FURTHER` times, never back to the row
+        where it began.
         """
-        near = self.numbers[step.rows]  # (batch, count)
+        chance = self.walk(step.epoch)
+        further = FURTHER if chance else 0
         options = dict(generator=step.generator, device=step.generator.device)
-        chance = step.shard.draw(torch.rand, near.shape[:1], **options).cpu().numpy()
-        chosen = (chance**2 * self.count).astype(np.intp)
-        return self.take(near[np.arange(len(near)), chosen].astype(np.intp))
+        u = step.shard.draw(torch.rand, (len(step.rows), 1 + 2 * further), **options)
+        ranks, goes = self._ranks(u[:, : 1 + further].cpu().numpy().T), u[:, 1 + further :] < chance
+        at = self.numbers[step.rows, ranks[0]]
+        for rank, go in zip(ranks[1:], goes.cpu().numpy().T, strict=True):
+            to = self.numbers[at, rank]
+            at = np.where(go & (to != step.rows), to, at)
+        return self.take(at.astype(np.intp))
+
+    def pairs(self, most: int, seed: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Numbers of some rows, and of one neighbour of each."""
+        random = np.random.default_rng(seed)
+        some = np.sort(random.permutation(self.n)[:most])
+        return some, self.numbers[some, self._ranks(random.random(len(some)))].astype(np.intp)
+
+    def _ranks(self, u: NDArray[Any]) -> NDArray[np.intp]:
+        """Ranks of neighbours for numbers uniform in [0, 1): nearer ones more often."""
+        return (u**2 * self.count).astype(np.intp)
 
     @cached_property
     def numbers(self) -> NDArray[np.int32]:
