@@ -62,10 +62,11 @@ class SelfView(PrototypeEmbedder):
         paper's recipe. With contrast=0 it is 1.
     neighbours : "auto", int, array (n, k) of int or sparse matrix (n, n), default "auto"
         Number of nearest rows that the second view is drawn from; 0 perturbs the row instead.
-        "auto": 10, and 30 for tf-idf-like rows; 0 in the paper's recipe, with
-        views="random+adversarial", and for rows on disk if neither they nor their principal
-        components fit into 256 MiB. An array holds the row numbers of neighbours, nearest first; of
-        a sparse graph every stored entry is a link, whatever its value. Not part of a saved model.
+        "auto": 6, and a random walk over them, from 1,000 rows on; 10 below, and with groups; 30
+        for tf-idf-like rows; 0 in the paper's recipe, with views="random+adversarial", and above
+        ten million rows without the extra "ann". An array holds the row numbers of neighbours,
+        nearest first; of a sparse graph every stored entry is a link, whatever its value. Not part
+        of a saved model.
     metric : str, default "auto"
         By which neighbours are searched for: a name that scikit-learn knows, for the rows as they
         are. "auto": Euclidean distance or angle, in principal components.
