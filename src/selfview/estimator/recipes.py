@@ -36,7 +36,7 @@ class Kind:
     components: int = 0  # principal components that a perceptron sees; 0 for the rows themselves
     whitening: float = 0.0  # of those components, as a power
     neighbours: int = 0  # nearest rows that the second view is drawn from; 0 for a perturbation
-    walk: tuple[float, float] = (0.0, 0.0)  # chance to go on from there, at first and at the end
+    walk: float = 0.0  # chance to go on from there to one of its neighbours, at first
     search_components: int = COMPONENTS  # in which they are compared
     search_rows: bool = False  # compare the rows themselves, if they take little memory
     power: float = 1.0  # of InfoNCE's kernel
@@ -132,7 +132,7 @@ RECIPES = {
         # Dense rows: most of what tells them apart lies in few components. Tf-idf rows: it doesn't.
         # A walk over few near neighbours stays within a cluster where as many nearest rows would
         # leave it; a cluster of few rows it leaves soon.
-        dense=Kind(**_DENSE, neighbours=6, walk=(0.8, 0.2)),
+        dense=Kind(**_DENSE, neighbours=6, walk=0.8),
         few=Kind(**_DENSE, neighbours=10),
         # A topic has many words: its rows are found by many neighbours, in all columns.
         text=Kind(
@@ -175,7 +175,7 @@ class Settings:
 
     width: int = WIDTH  # of a perceptron's hidden layers
     neighbours: int = 0  # nearest rows that the second view is drawn from
-    walk: tuple[float, float] = (0.0, 0.0)  # chance to go on to one of theirs, first and last
+    walk: float = 0.0  # chance to go on to one of theirs, at first
     by_angle: bool = False  # how they are compared
     search_components: int = COMPONENTS  # in which they are; 0 for the rows themselves
     contrast: float = 0.0  # weight of InfoNCE
@@ -194,9 +194,8 @@ class Settings:
         return 1 + (self.attraction - 1) * min(max(0.0, 2 * progress - 1), 1.0)
 
     def walk_at(self, progress: float) -> float:
-        """Chance of each further step of a walk after a share of the epochs."""
-        first, last = self.walk
-        return first + (last - first) * min(progress, 1.0)
+        """Chance that a walk goes on, after a share of the epochs: it falls to 0."""
+        return self.walk * max(0.0, 1 - progress)
 
 
 def settings_of(model: Any, plan: Any) -> Settings:
@@ -224,7 +223,7 @@ def settings_of(model: Any, plan: Any) -> Settings:
     return Settings(
         width=int(_or(model.width, WIDTH if stream else recipe.width(plan.n))),
         neighbours=stream.neighbours(neighbours) if stream and neighbours else neighbours,
-        walk=rows.walk if isinstance(model.neighbours, str) else (0.0, 0.0),
+        walk=rows.walk if isinstance(model.neighbours, str) else 0.0,
         by_angle=by_angle(summary, plan.n_features),
         search_components=search_components,
         contrast=contrast,
