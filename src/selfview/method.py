@@ -89,9 +89,9 @@ class SelfView(PrototypeEmbedder):
     warmup : "auto" or float, default "auto"
         Epochs until the target entropy is reached. "auto": 1/50 of all; 100 in the paper's recipe.
     epochs : "auto" or int, default "auto"
-        "auto", in steps of the perceptron, for n rows: 40 + n / 4 below 1,000 rows, 500 up to
-        5,000, then 500 sqrt(n / 5000), twice that from 40,000 on; 2.5 times as many for up to 3
-        components. Else 300 to 2,000 by their cost.
+        "auto", in steps of the perceptron, for n rows: 40 + n / 4 below 1,000 rows, 300 +
+        n / 25 below 5,000, then 500 sqrt(n / 5000), twice that from 40,000 on; 2.5 times as many
+        for up to 3 components. Else 300 to 2,000 by their cost.
     batch_size : int, default 256
         Rows in a batch, at most.
     learning_rate : "auto" or float, default "auto"

@@ -16,9 +16,9 @@ MANY_ROWS = 40_000
 SEARCHED_ENTRIES = 1 << 26  # of rows that are compared as they are: 256 MiB
 FEW_ROWS = 1000
 WIDTHS = ((FEW_ROWS, 128), (MANY_ROWS, 256), (math.inf, 512))  # for fewer rows than so many
-# Optimiser steps: `FEW_STEPS` and one for every four rows; `STEPS` up to `STEPS_ROWS` rows, and
-# from there on by the square root of the rows; twice as many for the wider network of many rows.
-FEW_STEPS, STEPS, STEPS_ROWS = 40, 500, 5000
+# Optimiser steps: of few rows one for every four, of more one for every 25, and from `STEPS_ROWS`
+# rows on by their square root; twice as many for the wider network of many rows.
+FEW_STEPS, SOME_STEPS, STEPS, STEPS_ROWS = 40, 300, 500, 5000
 MAP_DIMS, MAP_STEPS = 3, 2.5  # up to so many dimensions it takes so many times as many steps
 WARMUP_SHARE = 1 / 50  # of the epochs, for the target entropy to fall
 STREAM_WARMUP = 5  # optimiser steps, for the same in a stream
@@ -79,9 +79,9 @@ class Recipe:
 
         In a map of two or three dimensions rows are in each other's way, and need more of them.
         """
-        steps = FEW_STEPS + n / 4
-        if n >= FEW_ROWS:
-            steps = STEPS * max(1.0, math.sqrt(n / STEPS_ROWS)) * (1 if n < MANY_ROWS else 2)
+        steps = FEW_STEPS + n / 4 if n < FEW_ROWS else SOME_STEPS + n / 25
+        if n >= STEPS_ROWS:
+            steps = STEPS * math.sqrt(n / STEPS_ROWS) * (1 if n < MANY_ROWS else 2)
         return round(steps * (MAP_STEPS if dim <= MAP_DIMS else 1))
 
     def rate(
