@@ -123,16 +123,19 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         recipe, stream = RECIPES[self.recipe], plan.stream
         folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
         kind = recipe.text if plan.summary.text_like else recipe.dense
-        perceptron = self._encoder_for(rows.shape) in ("auto", "mlp")
+        encoder = self._encoder_for(rows.shape)
         groups = plan.groups
         if groups is not None and not usable_groups(groups):
             groups = None
-        if project and kind.components and perceptron and not stream:
-            projected = projected_rows(rows, plan.summary, kind, folder, groups)
-            plan = replace(plan, shape=projected.shape, projected=projected)
+        if project and kind.components and not isinstance(encoder, nn.Module) and not stream:
+            epochs = max(1, round(recipe.steps(rows.n, self.n_components) / plan.batches))
+            if encoder in ("auto", "mlp"):
+                projected = projected_rows(rows, plan.summary, kind, folder, groups)
+                plan = replace(plan, shape=projected.shape, projected=projected)
+            else:  # a convolutional network, whose step may cost so much that fewer are planned
+                epochs = min(epochs, plan.epochs)
             if self.epochs == "auto":
-                steps = recipe.steps(rows.n, self.n_components)
-                plan = replace(plan, epochs=max(1, round(steps / plan.batches)))
+                plan = replace(plan, epochs=epochs)
         plan = replace(plan, settings=settings_of(self, plan))
         if plan.groups is not None:
             self._check_neighbours_of_groups(plan)
