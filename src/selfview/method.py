@@ -90,8 +90,8 @@ class SelfView(PrototypeEmbedder):
     epochs : "auto" or int, default "auto"
         "auto", in steps of the perceptron, for n rows: 40 + n / 4 below 1,000 rows, 500 up to
         5,000, then 500 sqrt(n / 5000), twice that from 40,000 on; 2.5 times as many for up to 3
-        components. Images have the same, but at most 300 to 2,000 by the cost of a step; the
-        paper's recipe 300 to 2,000, and a custom encoder 2,000.
+        components. The same for up to 1,000 images; more of them, and the paper's recipe, have 300
+        to 2,000 by their cost, and a custom encoder has 2,000.
     batch_size : int, default 256
         Rows in a batch, at most.
     learning_rate : "auto" or float, default "auto"

@@ -19,7 +19,7 @@ from selfview.estimator.embedder import Embedder
 from selfview.estimator.explaining import ExplainMixin
 from selfview.estimator.forecast import encoder_name
 from selfview.estimator.plan import FitPlan, projected_rows
-from selfview.estimator.recipes import RECIPES, input_scale, settings_of
+from selfview.estimator.recipes import FEW_ROWS, RECIPES, input_scale, settings_of
 from selfview.estimator.showing import ShowMixin
 from selfview.neighbours.across_groups import GroupNeighbours, usable_groups
 from selfview.neighbours.precomputed import LinkedNeighbours, brought, linked_rows
@@ -127,15 +127,15 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         groups = plan.groups
         if groups is not None and not usable_groups(groups):
             groups = None
-        if project and kind.components and not isinstance(encoder, nn.Module) and not stream:
+        perceptron = encoder in ("auto", "mlp")
+        if project and kind.components and perceptron and not stream:
+            projected = projected_rows(rows, plan.summary, kind, folder, groups)
+            plan = replace(plan, shape=projected.shape, projected=projected)
+        few = rows.n <= FEW_ROWS and kind.components and not isinstance(encoder, nn.Module)
+        if self.epochs == "auto" and not stream and (plan.projected or few):
             epochs = max(1, round(recipe.steps(rows.n, self.n_components) / plan.batches))
-            if encoder in ("auto", "mlp"):
-                projected = projected_rows(rows, plan.summary, kind, folder, groups)
-                plan = replace(plan, shape=projected.shape, projected=projected)
-            else:  # a convolutional network, whose step may cost so much that fewer are planned
-                epochs = min(epochs, plan.epochs)
-            if self.epochs == "auto":
-                plan = replace(plan, epochs=epochs)
+            # A step of convolutions may cost so much that fewer were planned.
+            plan = replace(plan, epochs=epochs if perceptron else min(epochs, plan.epochs))
         plan = replace(plan, settings=settings_of(self, plan))
         if plan.groups is not None:
             self._check_neighbours_of_groups(plan)
