@@ -126,5 +126,6 @@ def test_features_have_the_names_of_their_kind_of_data():
     assert len(audio.feature_names) == audio.shape[0]
     assert audio.feature_names[49] == "frame 2, 85 Hz"
     assert image.feature_names[4] == "line 2, column 2"
-    assert colour.feature_names[2] == "channel 2, line 1, column 1"
+    assert colour.feature_names[2] == "green line 1, column 1"
+    assert Dataset("two", np.zeros((1, 2, 1, 1))).feature_names[1] == "channel 2, line 1, column 1"
     assert Dataset("plain", np.zeros((1, 2))).feature_names == ("feature 1", "feature 2")

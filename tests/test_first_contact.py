@@ -71,7 +71,9 @@ def test_pictures_of_many_sizes_get_a_common_one_that_is_said(tmp_path):
     found = read(tmp_path)
     assert found.X.shape == (5, 3, 24, 32)
     told = found.messages[-1]
-    assert "images of 5 sizes (31 x 20 to 400 x 300) are brought to 32 x 24; --image-size" in told
+    assert told.count("32 x 24") == 1  # said once
+    assert "to 32 x 24 (" in told
+    assert "; they have 5 sizes (31 x 20 to 400 x 300), and --image-size WIDTH HEIGHT" in told
     assert read(tmp_path, image_size=(10, 9)).X.shape == (5, 3, 9, 10)
 
 

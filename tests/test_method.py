@@ -205,6 +205,8 @@ def test_auto_steps_grow_with_the_rows_and_stay_few(rng):
     assert steps(3000, 5) == steps(3000, 700)
     assert steps(50_000, 5) > 2000
     fewest, most = AUTO_STEPS  # of encoders whose step may cost anything
+    assert steps(62, 3, 128, 128) == steps(62, 5)  # few pictures learn as fast as few rows
+    assert steps(1_000, 1, 28, 28) == steps(1_000, 5)
     assert steps(2_000, 1, 28, 28, encoder="cnn") == pytest.approx(fewest, rel=0.1)
     assert steps(2_000, 1, 28, 28, recipe="paper") == pytest.approx(fewest, rel=0.1)
     assert steps(300, 2, encoder=nn.Linear(2, 2)) == most

@@ -91,7 +91,8 @@ class SelfView(PrototypeEmbedder):
     epochs : "auto" or int, default "auto"
         "auto", in steps of the perceptron, for n rows: 40 + n / 4 below 1,000 rows, 300 +
         n / 25 below 5,000, then 500 sqrt(n / 5000), twice that from 40,000 on; 2.5 times as many
-        for up to 3 components. Else 300 to 2,000 by their cost.
+        for up to 3 components. The same for up to 1,000 images; more of them, and the paper's
+        recipe, have 300 to 2,000 by their cost, and a custom encoder has 2,000.
     batch_size : int, default 256
         Rows in a batch, at most.
     learning_rate : "auto" or float, default "auto"

@@ -104,7 +104,9 @@ def test_layers_and_representations_can_be_chosen(suffix: str, tmp_path: Path) -
     path = tmp_path / f"cells{suffix}"
     data.write_h5ad(path) if suffix == ".h5ad" else data.write_zarr(path)
     np.testing.assert_array_equal(read(path, layer="twice").X.toarray(), 2 * data.X.toarray())
-    np.testing.assert_array_equal(read(path, use_rep="X_pca").X, data.obsm["X_pca"])
+    components = read(path, use_rep="X_pca")
+    np.testing.assert_array_equal(components.X, data.obsm["X_pca"])
+    assert components.feature_names[1] == "X_pca 2"
     with pytest.raises(InputError, match="no layer 'raw'; its layers are: twice"):
         read(path, layer="raw")
     with pytest.raises(InputError, match="can't both be given"):

@@ -8,6 +8,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from mixed_tables import people
+from sklearn.metrics import adjusted_rand_score
 
 from selfview import InputError, SelfView, SelfViewWarning, TablePreparation
 from selfview.baselines import NMF, PCA, AutoEncoder, Isomap
@@ -171,3 +172,21 @@ def test_methods_are_compared_on_the_frame(frame):
     records = compare(frame.drop(columns="plan"), y, ["pca", "selfview"], settings=settings)
     assert [record.method for record in records] == ["raw", "pca", "selfview"]
     assert not any(record.error for record in records)
+
+
+def test_kinds_of_rows_are_found_among_columns_that_say_nothing():
+    rng = np.random.default_rng(0)
+    n = 600
+    kind = rng.integers(3, size=n)
+    said = np.where(rng.random(n) < 0.8, kind, rng.integers(3, size=n))
+    frame = pd.DataFrame({
+        "joined": pd.Timestamp("2023-01-01") + pd.to_timedelta(rng.integers(700, size=n), unit="D"),
+        "visits": rng.poisson(np.array([2, 9, 20])[kind]),
+        "spend": np.where(rng.random(n) < 0.1, np.nan, rng.gamma(5, np.array([3, 9, 4])[kind])),
+        "channel": np.array(["shop", "web", "phone"])[said],
+        "city": rng.choice(["Ulm", "Bonn", "Kiel"], n, p=[0.5, 0.3, 0.2]),
+        "newsletter": rng.random(n) < np.array([0.1, 0.8, 0.5])[kind],
+    })  # fmt: skip
+    found = SelfView(n_clusters=3, random_state=0, verbose=0).fit_predict(frame)
+    # A date's cycles and the jumps of one-hot columns once hid all but `channel`: 0.66.
+    assert adjusted_rand_score(kind, found) > 0.75

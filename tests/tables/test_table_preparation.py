@@ -8,11 +8,12 @@ import pandas as pd
 import polars as pl
 import pytest
 from mixed_tables import people
+from scipy.spatial.distance import pdist
 from sklearn.preprocessing import RobustScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from selfview import InputError, SelfViewWarning, TablePreparation
-from selfview.tables.columns import Table
+from selfview.tables.columns import APART, Table
 from selfview.tables.decoding import decoded
 from selfview.tables.encoding import smooth_clip
 
@@ -91,12 +92,12 @@ def test_gaps_are_filled_with_the_median_and_marked(frame):
     X = pd.DataFrame(preparation.transform(frame), columns=preparation.get_feature_names_out())
     gaps = frame["age"].isna().to_numpy()
     assert gaps.any()
-    np.testing.assert_array_equal(X["age missing"], gaps)
+    np.testing.assert_array_equal(X["age missing"] > 0, gaps)
     assert (X["age"][gaps] == 0).all()
-    np.testing.assert_array_equal(X["city missing"], frame["city"].isna())
-    cities = X[["city=Ulm", "city=Bonn", "city=Kiel", "city missing"]]
+    cities = X[["city=Ulm", "city=Bonn", "city=Kiel", "city missing"]] > 0
+    np.testing.assert_array_equal(cities["city missing"], frame["city"].isna())
     np.testing.assert_array_equal(cities.sum(axis=1), 1)
-    np.testing.assert_array_equal(X["city=Ulm"], frame["city"] == "Ulm")
+    np.testing.assert_array_equal(cities["city=Ulm"], frame["city"] == "Ulm")
     assert np.isfinite(X.to_numpy()).all()
 
 
@@ -107,8 +108,8 @@ def test_names_and_features_belong_together(frame):
     assert preparation.transform(frame).shape == (len(frame), len(names))
     out = preparation.set_output(transform="pandas").transform(frame)
     assert list(out.columns) == names
-    np.testing.assert_array_equal(out["member"], frame["member"])
-    np.testing.assert_array_equal(out["plan=pro"], frame["plan"] == "pro")
+    np.testing.assert_array_equal(out["member"] > 0, frame["member"])
+    np.testing.assert_array_equal(out["plan=pro"] > 0, frame["plan"] == "pro")
 
 
 def test_dates_are_days_and_cycles(frame):
@@ -122,8 +123,23 @@ def test_dates_are_days_and_cycles(frame):
     weekday = frame["joined"].dt.day_of_week.to_numpy()
     for day in range(7):
         assert np.ptp(X["joined week sin"][weekday == day]) < 1e-5
-    one = X[["joined week sin", "joined week cos"]].to_numpy()
-    np.testing.assert_allclose(np.linalg.norm(one, axis=1), 1, rtol=1e-6)
+    week = X[["joined week sin", "joined week cos"]].to_numpy()
+    np.testing.assert_allclose(np.linalg.norm(week, axis=1), APART / 2 / np.sqrt(2), rtol=1e-6)
+
+
+def test_no_column_outweighs_another_by_the_number_of_its_features():
+    days = np.arange(0, 730.485, 0.25)  # two years, by quarters of a day
+    frame = pd.DataFrame({
+        "when": pd.Timestamp("2020-01-01") + pd.to_timedelta(days, unit="D"),
+        "plan": [*"abcdefgh"] * (len(days) // 8) + ["a"] * (len(days) % 8),
+        "member": [i % 3 == 0 for i in range(len(days))],
+    })  # fmt: skip
+    preparation = TablePreparation().fit(frame)
+    X = pd.DataFrame(preparation.transform(frame), columns=preparation.get_feature_names_out())
+    waves = [name for name in X if name.endswith((" sin", " cos"))]
+    assert len(waves) == 6
+    for names in (waves, [name for name in X if name.startswith("plan=")], ["member"]):
+        assert pdist(X[names][::7]).max() == pytest.approx(APART, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +166,18 @@ def test_rare_values_share_a_feature_and_new_ones_join_them(frame):
     assert list(preparation.get_feature_names_out()) == ["k=a", "k=b", "k=(rare)"]
     with pytest.warns(SelfViewWarning, match="column 'k' has new values in 1 row"):
         X = preparation.transform(pd.DataFrame({"k": ["c", "a", "zzz"]}))
-    assert X.tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
+    assert (X > 0).tolist() == [[0, 0, 1], [1, 0, 0], [0, 0, 1]]
+
+
+def test_units_bring_features_back_to_those_of_the_columns(frame):
+    preparation = TablePreparation().fit(frame)
+    names, units = list(preparation.get_feature_names_out()), np.array(preparation.table_.units)
+    X = preparation.transform(frame) * units
+    np.testing.assert_allclose(X[:, names.index("plan=pro")], frame["plan"] == "pro", rtol=1e-6)
+    np.testing.assert_allclose(X[:, names.index("member")], frame["member"], rtol=1e-6)
+    np.testing.assert_allclose(X[:, names.index("age missing")], frame["age"].isna(), rtol=1e-6)
+    week = X[:, [names.index("joined week sin"), names.index("joined week cos")]]
+    np.testing.assert_allclose(np.linalg.norm(week, axis=1), 1, rtol=1e-6)
 
 
 def test_many_values_become_how_frequent_they_are():
@@ -224,9 +251,9 @@ def test_new_values_gaps_missing_and_further_columns_are_told(frame):
         "column 'income' has gaps, unlike at the fit, in 1 row",
     ]
     names = list(preparation.get_feature_names_out())
-    assert (X[:, names.index("age missing")] == 1).all()
+    assert (X[:, names.index("age missing")] > 0).all()
     plans = [names.index("plan=basic"), names.index("plan=pro")]
-    assert X[:, plans].sum(axis=1).tolist() == [1, 0, 0]
+    assert (X[:, plans] > 0).sum(axis=1).tolist() == [1, 0, 0]
 
 
 def test_a_column_of_the_fit_must_be_there(frame):
@@ -271,7 +298,7 @@ def test_a_word_among_numbers_is_an_error_with_the_remedy_and_a_gap_if_wished():
     with pytest.raises(InputError, match=r"column 'x' .* got 'oops' in row 2; numeric=\["):
         TablePreparation().fit(frame)
     preparation = TablePreparation(numeric=["x"]).fit(frame)
-    assert preparation.transform(frame)[:, 1].tolist() == [0, 0, 1, 0]
+    assert (preparation.transform(frame)[:, 1] > 0).tolist() == [0, 0, 1, 0]
 
 
 def test_an_infinite_number_is_an_error():

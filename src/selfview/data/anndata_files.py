@@ -52,6 +52,8 @@ class AnnDataPreparation(Preparation):
 
     @property
     def feature_names(self) -> tuple[str, ...]:
+        if self.use_rep and not self.variables:
+            return tuple(f"{self.use_rep} {i}" for i in range(1, self.features + 1))
         return tuple(f"m/z {mz:.2f}" for mz in self.mz) or self.variables
 
     def consistent(self) -> bool:

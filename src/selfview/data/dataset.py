@@ -116,11 +116,13 @@ class Dataset:
         if len(named) == count:
             return named
         if len(self.shape) in (2, 3) and math.prod(self.shape) == count:
-            axes = ("channel", "line", "column")[-len(self.shape) :]
-            shown = [i for i, axis in enumerate(axes) if axis != "channel" or self.shape[i] > 1]
+            channels, lines, columns = (1, *self.shape)[-3:]
+            numbered = [f"channel {i + 1}, " * (channels > 1) for i in range(channels)]
             return tuple(
-                ", ".join(f"{axes[i]} {place[i] + 1}" for i in shown)
-                for place in np.ndindex(self.shape)
+                f"{channel}line {line}, column {column}"
+                for channel in (("red ", "green ", "blue ") if channels == 3 else numbered)
+                for line in range(1, lines + 1)
+                for column in range(1, columns + 1)
             )
         return tuple(f"feature {i}" for i in range(1, count + 1))
 

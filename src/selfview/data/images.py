@@ -51,6 +51,10 @@ class ImagePreparation(Preparation):
     def read_files(self, path: Path, options: Options) -> Dataset:
         if path.is_file() and is_idx(path):
             return _read_idx_images(path, self)
+        return self.read_images(path, options)
+
+    def read_images(self, path: Path, options: Options, hint: str = "") -> Dataset:
+        """Rows of image files; the note that some are resized ends with the hint."""
         files = find_files(path, SUFFIXES)
         resized: list[str] = []
 
@@ -67,7 +71,7 @@ class ImagePreparation(Preparation):
             return dataset
         note = notify(
             f"{path}: resized {len(resized):,} of {len(files):,} images to "
-            f"{self.width} x {self.height} ({resized[0]} is the first)"
+            f"{self.width} x {self.height} ({resized[0]} is the first){hint}"
         )
         return replace(dataset, messages=(*dataset.messages, note))
 
@@ -88,14 +92,9 @@ def fit_images(path: Path, options: Options) -> Dataset:
     width, height = options.image_size or common_size(sizes or [(1, 1)])
     if width < 1 or height < 1:
         raise InputError(f"image_size must be positive, got {(width, height)}")
-    dataset = ImagePreparation(3 if colour else 1, height, width).read_files(path, options)
-    if options.image_size is not None or {*sizes} == {(width, height)}:
-        return dataset
-    note = notify(
-        f"{path}: images of {_sizes(sizes)} are brought to {width} x {height}; --image-size WIDTH "
-        "HEIGHT sets another size"
-    )
-    return replace(dataset, messages=(*dataset.messages, note))
+    hint = f"; they have {_sizes(sizes)}, and --image-size WIDTH HEIGHT sets another"
+    how = ImagePreparation(3 if colour else 1, height, width)
+    return how.read_images(path, options, "" if options.image_size else hint)
 
 
 def common_size(sizes: Sequence[tuple[int, int]]) -> tuple[int, int]:
@@ -118,8 +117,8 @@ def common_size(sizes: Sequence[tuple[int, int]]) -> tuple[int, int]:
 
 def _sizes(sizes: Sequence[tuple[int, int]]) -> str:
     ordered = sorted({*sizes}, key=lambda size: size[0] * size[1])
-    if len(ordered) == 1:
-        return "{} x {}".format(*ordered[0])
+    if len(ordered) < 2:
+        return "".join(f"{width} x {height}" for width, height in ordered)
     ends = " to ".join(f"{width} x {height}" for width, height in (ordered[0], ordered[-1]))
     return f"{len(ordered):,} sizes ({ends})"
 

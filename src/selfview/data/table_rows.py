@@ -21,7 +21,7 @@ from selfview.tables.columns import Table
 from selfview.tables.encoding import Notes, TableEncoder
 
 SIDES = ("label", "id", "groups")  # columns that are no features
-RULES = 5  # raise it when the same file gives other rows: cached rows then no longer count
+RULES = 6  # raise it when the same file gives other rows: cached rows then no longer count
 _WORDS = "; --numeric COLUMN takes such words for gaps, --categorical COLUMN all for categories"
 
 

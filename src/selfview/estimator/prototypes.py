@@ -124,16 +124,19 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         recipe, stream = RECIPES[self.recipe], plan.stream
         folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
         kind = recipe.kind(plan.summary, plan.n, alone=plan.alone)
-        perceptron = self._encoder_for(rows.shape) in ("auto", "mlp")
+        encoder = self._encoder_for(rows.shape)
         groups = plan.groups
         if groups is not None and not usable_groups(groups):
             groups = None
+        perceptron = encoder in ("auto", "mlp")
         if project and kind.components and perceptron and not stream:
             projected = projected_rows(rows, plan.summary, kind, folder, groups)
             plan = replace(plan, shape=projected.shape, projected=projected)
-            if self.epochs == "auto":
-                steps = recipe.steps(rows.n, self.n_components)
-                plan = replace(plan, epochs=max(1, round(steps / plan.batches)))
+        few = rows.n <= FEW_ROWS and kind.components and not isinstance(encoder, nn.Module)
+        if self.epochs == "auto" and not stream and (plan.projected or few):
+            epochs = max(1, round(recipe.steps(rows.n, self.n_components) / plan.batches))
+            # A step of convolutions may cost so much that fewer were planned.
+            plan = replace(plan, epochs=epochs if perceptron else min(epochs, plan.epochs))
         plan = replace(plan, settings=settings_of(self, plan))
         if plan.groups is not None:
             self._check_neighbours_of_groups(plan)

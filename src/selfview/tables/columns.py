@@ -11,6 +11,10 @@ from selfview.tables.parsing import DATE_FORMS
 
 ID = "an id: every row has another "
 CYCLES = {"year": 365.2425, "week": 7.0, "day": 1.0}  # in days
+# How far rows of different values are apart, where numbers an interquartile range apart are 1: with
+# 1 here too, the jumps of discrete columns would make all clusters.
+APART = math.sqrt(0.5)
+ONE_HOT = APART / math.sqrt(2)  # in place of 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +34,11 @@ class Column:
     @property
     def _indicator(self) -> tuple[str, ...]:
         return (f"{self.name} missing",) * self.gaps
+
+    @property
+    def units(self) -> tuple[float, ...]:
+        """What 1 is in each feature, in the unit of the column: 20 euros, 3 days; far out more."""
+        return (1 / APART,) * len(self.features)
 
     def describe(self) -> str:
         """What is done with it, in words."""
@@ -52,18 +61,22 @@ class Number(Measured):
 
     kind = "number"
 
+    @property
+    def units(self) -> tuple[float, ...]:
+        return (self.scale, *super().units[1:])
+
     def describe(self) -> str:
         return f"less {self.centre:.4g}, divided by {self.scale:.4g}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Boolean(Column):
-    """Truth values, as 1 and 0."""
+    """Truth values."""
 
     kind = "boolean"
 
     def describe(self) -> str:
-        return "1 or 0"
+        return f"{APART:.2g} if true, else 0"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +92,10 @@ class Category(Column):
     def features(self) -> tuple[str, ...]:
         rare = (f"{self.name}=(rare)",) * bool(self.rare)
         return (*(f"{self.name}={value}" for value in self.values), *rare, *self._indicator)
+
+    @property
+    def units(self) -> tuple[float, ...]:
+        return (1 / ONE_HOT,) * len(self.features)
 
     def describe(self) -> str:
         rare = f", {len(self.rare):,} rare ones together" * bool(self.rare)
@@ -98,6 +115,10 @@ class Frequency(Measured):
     def features(self) -> tuple[str, ...]:
         return (f"{self.name} frequency", *self._indicator)
 
+    @property
+    def units(self) -> tuple[float, ...]:
+        return (1.0, *super().units[1:])
+
     def describe(self) -> str:
         return f"{len(self.values):,} values, too many for one-hot: how frequent each is"
 
@@ -115,6 +136,15 @@ class Date(Measured):
     def features(self) -> tuple[str, ...]:
         waves = (f"{self.name} {c} {wave}" for c in self.cycles for wave in ("sin", "cos"))
         return (self.name, *waves, *self._indicator)
+
+    @property
+    def radius(self) -> float:
+        """Of each cycle: opposite ends of all cycles together are so far apart."""
+        return APART / 2 / math.sqrt(max(1, len(self.cycles)))
+
+    @property
+    def units(self) -> tuple[float, ...]:
+        return (self.scale, *(1 / self.radius,) * 2 * len(self.cycles), *(1 / APART,) * self.gaps)
 
     def describe(self) -> str:
         return ", ".join(
@@ -164,12 +194,10 @@ class Table:
 
     @property
     def units(self) -> tuple[float, ...]:
-        """What 1 is in each feature, in the unit of its column: 20 euros, 3 days; far out more."""
-        return tuple(
-            column.scale if isinstance(column, Number | Date) and not i and not self.as_is else 1.0
-            for column in self.columns
-            for i in range(len(column.features))
-        )
+        """What 1 is in each feature, in the unit of its column."""
+        if self.as_is:
+            return (1.0,) * len(self.features)
+        return tuple(unit for column in self.columns for unit in column.units)
 
     def to_json(self) -> dict[str, Any]:
         """What `from_json` makes the table of again."""

@@ -1,4 +1,8 @@
-"""Columns as features: scaled and clipped numbers, one-hot values, gaps filled and marked."""
+"""Columns as features: scaled and clipped numbers, one-hot values, gaps filled and marked.
+
+No column outweighs the others by the number of its features: true and false, two values of a
+category, a value and a gap, and opposite ends of a date's cycles are all `APART`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from selfview.tables.columns import (
+    APART,
     CYCLES,
+    ONE_HOT,
     Boolean,
     Category,
     Column,
@@ -155,6 +161,8 @@ class _Numeric:
                 fills[i] = column.centre
             elif isinstance(column, Measured) and not wave:
                 centres[i], scales[i], self._clipped[i] = column.centre, column.scale, True
+            elif isinstance(column, Boolean) and not as_is:
+                scales[i] = 1 / APART
         self._scaler = RobustScaler()
         self._scaler.center_, self._scaler.scale_ = centres, scales
         self._scaler.n_features_in_ = len(parts)
@@ -166,7 +174,9 @@ class _Numeric:
         parts = [part for c in self._columns for part in _parts(c, read[c.name], notes)]
         x = self._scaler.transform(np.column_stack(parts))
         x[:, self._clipped] = smooth_clip(x[:, self._clipped])
-        return np.asarray(self._imputer.transform(x))
+        filled = np.asarray(self._imputer.transform(x))
+        filled[:, x.shape[1] :] *= APART  # the marks of gaps
+        return filled
 
 
 class _OneHot:
@@ -188,7 +198,7 @@ class _OneHot:
 
     def features(self, read: Columns, notes: Notes) -> NDArray[np.float32]:
         texts = [_marked(c, read[c.name], notes) for c in self._columns]
-        return np.asarray(self._encoder.transform(np.column_stack(texts)))
+        return np.float32(ONE_HOT) * np.asarray(self._encoder.transform(np.column_stack(texts)))
 
 
 def _parts(column: Column, values: Values, notes: Notes) -> list[Floats]:
@@ -201,7 +211,8 @@ def _parts(column: Column, values: Values, notes: Notes) -> list[Floats]:
     notes.count_gaps(column, int(np.isnan(values).sum()))
     cycles = column.cycles if isinstance(column, Date) else ()
     angles = [2 * np.pi * (values % CYCLES[c]) / CYCLES[c] for c in cycles]
-    return [values, *(wave(angle) for angle in angles for wave in (np.sin, np.cos))]
+    radius = column.radius if isinstance(column, Date) else 1.0
+    return [values, *(radius * wave(angle) for angle in angles for wave in (np.sin, np.cos))]
 
 
 def _n_waves(column: Column) -> int:

@@ -25,14 +25,18 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     | column | becomes |
     |---|---|
     | numbers | smooth_clip((x - median) / IQR); half the range in place of an IQR of 0 |
-    | truth values, and numbers 0 and 1 | 1 or 0 |
-    | up to 50 values | one-hot; values in less than 1 % of the rows share a feature |
+    | truth values, and numbers 0 and 1 | sqrt(1/2) or 0 |
+    | up to 50 values | one-hot, 1/2 or 0; values in less than 1 % of the rows share a feature |
     | more values | the logarithm of the value's share of the rows, scaled as numbers are |
     | dates | days, scaled as numbers are; sine and cosine of year, week and day |
     | ids, texts, constant and empty columns, lists | left out |
 
     A gap is filled with the median (0 after scaling), or is no value at all of a one-hot column. A
     feature of its own marks it if the column had gaps at the fit.
+
+    Rows of different values are thus sqrt(1/2) apart in a column of truth values or categories, and
+    at most so far in a date's cycles: neither their jumps nor the number of their features outweigh
+    the numbers.
 
     If all columns but ids are numbers without gaps, they are taken as they are, constant ones too:
     `SelfView` rescales columns of different scale itself.
@@ -70,10 +74,10 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     age     number           2  less 31, divided by 8.5; gaps marked
     city    category         2  one-hot: 2 values
     >>> preparation.transform(frame).round(2)
-    array([[ 0.  ,  0.  ,  0.  ,  1.  ],
-           [ 1.44,  0.  ,  1.  ,  0.  ],
-           [ 0.  ,  1.  ,  0.  ,  1.  ],
-           [-0.35,  0.  ,  1.  ,  0.  ]], dtype=float32)
+    array([[ 0.  ,  0.  ,  0.  ,  0.5 ],
+           [ 1.44,  0.  ,  0.5 ,  0.  ],
+           [ 0.  ,  0.71,  0.  ,  0.5 ],
+           [-0.35,  0.  ,  0.5 ,  0.  ]], dtype=float32)
     """
 
     table_: Table

@@ -39,5 +39,6 @@ function format(value) {
   if (!Number.isFinite(value)) return "–";
   if (Number.isInteger(value)) return value.toLocaleString("en");
   const size = Math.abs(value);
-  return size >= 1e5 || size < 1e-3 ? value.toExponential(2) : String(Number(value.toPrecision(4)));
+  if (size >= 1e5 || size < 1e-3) return value.toExponential(2);
+  return value.toLocaleString("en", { maximumSignificantDigits: 4 });
 }
