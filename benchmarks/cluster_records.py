@@ -1,6 +1,6 @@
 """Records from which `cluster_cost.py` computes what a fit costs on machines that are not here.
 
-    python benchmarks/cluster_records.py [--records results/cluster.jsonl]
+    python benchmarks/cluster_records.py [--records results/cluster.jsonl] [--kinds step ...]
 
 Counted, and the same on any machine: floating-point operations, bytes read and written, calls and
 saved activations of a training step of the default recipe, by the size of the batch; messages and
@@ -20,7 +20,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -158,6 +158,14 @@ def epoch_seconds(model: SelfView, X: np.ndarray) -> float:
     return float(seconds.min()) / STEPS
 
 
+def message_seconds(x: torch.Tensor) -> float:
+    """Mean seconds of an all-reduce, as many times in every process; the mean has all waits."""
+    start = time.perf_counter()
+    for _ in range(200):
+        dist.all_reduce(x)
+    return (time.perf_counter() - start) / 200
+
+
 def two_processes(batch: int) -> dict[str, Any]:
     """In each of two processes: a step alone with its share of the rows, and one of both."""
     sent: Counter[str] = Counter()
@@ -183,9 +191,6 @@ def two_processes(batch: int) -> dict[str, Any]:
     model_of(batch, epochs=epochs).fit(X)
     dist.all_reduce = original
     small, large = torch.zeros(8), torch.zeros(1 << 20)
-    times = timing.medians(
-        {"small": lambda: original(small), "large": lambda: original(large)}, rounds=50
-    )
     each = {name: (twice[name] - sent[name]) / epochs / STEPS for name in sent}
     return {
         "kind": "two processes",
@@ -194,8 +199,8 @@ def two_processes(batch: int) -> dict[str, Any]:
         "together": statistics.median(together),
         **each,
         "gradients": 4 * weights,
-        "latency": times["small"],
-        "bandwidth": large.nbytes / times["large"],
+        "latency": message_seconds(small),
+        "bandwidth": large.nbytes / message_seconds(large),
     }
 
 
@@ -238,18 +243,32 @@ def worker(folder: Path) -> None:
     dist.destroy_process_group()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--records", type=Path, default=RECORDS)
-    given = parser.parse_args()
+def by_two() -> Iterator[dict[str, Any]]:
+    """Records of two processes that torchrun starts."""
     with tempfile.TemporaryDirectory() as folder:
         np.save(Path(folder, "rows.npy"), rows_of(30_000))
         run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
         subprocess.run([*run, __file__, folder], check=True)
-        records = json.loads(Path(folder, "records.json").read_text())
-    records += [step_counts(batch) for batch in BATCHES] + [search_counts(n) for n in SEARCHED]
+        yield from json.loads(Path(folder, "records.json").read_text())
+
+
+KINDS: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
+    "step": lambda: map(step_counts, BATCHES),
+    "neighbours": lambda: map(search_counts, SEARCHED),
+    "processes": by_two,
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=Path, default=RECORDS, help="lines are added to it")
+    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
+    given = parser.parse_args()
     about = timing.machine() | {"commit": commit()}
-    given.records.write_text("".join(json.dumps(r | about) + "\n" for r in records))
+    for kind in given.kinds:
+        for record in KINDS[kind]():
+            with given.records.open("a") as file:
+                file.write(json.dumps(record | about) + "\n")
 
 
 if __name__ == "__main__":

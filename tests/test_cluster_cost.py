@@ -1,4 +1,4 @@
-"""The computed cost of large fits: the records, the model, and what the documentation says of it."""
+"""The computed cost of large fits: its records, its model, and what the documentation says."""
 
 import math
 import sys
