@@ -6,8 +6,8 @@ Nothing in the table was run. `cluster_records.py` counts what a step does, send
 times small cases; `Cluster` holds what is assumed of machines that are not here. A step takes
 (operations / rate + bytes / memory rate) / efficiency + calls x start of a call
 + messages x latency + bytes sent / link. The efficiency is that of this machine. Reading is not
-hidden behind training. The search of neighbours grows as n^1.5, the cells that a row is compared
-with as the root of n.
+hidden behind training, nor shared by the processes of a host. The search of neighbours grows as
+the distances that Faiss computes.
 
 "sample": fitted on 10^7 of the rows drawn at random, then all are embedded. The first lines compare
 the model with what was measured here, by one process and by two.
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 from selfview.estimator.recipes import RECIPES
+from selfview.neighbours import engine
 from selfview.training.loop import n_batches
 
 RECORDS = Path(__file__).resolve().parents[1] / "results" / "cluster.jsonl"
@@ -96,7 +97,15 @@ class Records:
     def core_seconds(self, name: str, n: int) -> float:
         """Of one core, for the neighbours of n rows."""
         largest = max(self.search, key=lambda r: r["rows"])
-        return float(largest[name] * (n / largest["rows"]) ** 1.5)
+        return float(largest[name] * distances(name, n) / distances(name, largest["rows"]))
+
+
+def distances(name: str, n: int) -> float:
+    """That the search computes: of k-means and of finding each row's cell, or of looking up."""
+    cells = engine.CELLS * math.sqrt(n)
+    if name == "index seconds":
+        return engine.ROUNDS * engine.POINTS_A_CELL * cells**2 + n * cells
+    return n * (cells + engine.PROBES * n / cells)
 
 
 def roofline(r: dict[str, Any]) -> float:
@@ -124,9 +133,10 @@ def fit_cost(records: Records, on: Cluster, n: int) -> dict[str, float]:
     threads = on.cores / on.per_host
     index = records.core_seconds("index seconds", n) / threads  # by the first process alone
     look_up = records.core_seconds("look-up seconds", n) / threads / on.gpus
-    passes = records.reading["before"] + epochs * records.reading["epoch"]
+    reading = records.reading  # of each process; its blocks hold rows of the others too
+    passes = reading["other passes"] + epochs * reading["blocks"]
     blocks = n * ROW_BYTES * passes * min(on.gpus, on.per_host) / on.disk
-    single = epochs * records.reading["single"] * n / hosts / on.single_reads
+    single = epochs * reading["single"] * reading["processes"] * n / hosts / on.single_reads
     largest = max(records.search, key=lambda r: r["rows"])
     indexed = n * largest["quantised bytes"] / largest["rows"]
     held = indexed + n * (4 * NEAREST + 8)  # and the order of an epoch
@@ -184,8 +194,9 @@ def checked(records: Records) -> list[str]:
     ]
     small, large = (sorted(records.search, key=lambda r: r["rows"])[i] for i in (0, -1))
     for name in ("index seconds", "look-up seconds"):
-        power = math.log(large[name] / small[name]) / math.log(large["rows"] / small["rows"])
-        lines.append(f"neighbours, {name} grow as n^{power:.2f}; the model has 1.50")
+        grown = distances(name, large["rows"]) / distances(name, small["rows"])
+        rows = f"{small['rows']:,} to {large['rows']:,} rows"
+        lines.append(f"growth of {name}, {rows}: {grown / (large[name] / small[name]):.2f}")
     return lines
 
 
@@ -210,7 +221,7 @@ def main() -> None:
     parser.add_argument("--price", type=float, default=PRICE, help="dollars for a GPU and hour")
     given = parser.parse_args()
     records = Records.read(given.records)
-    print("Computed over measured seconds of a step:", *checked(records), sep="\n  ")
+    print("Computed over measured, here:", *checked(records), sep="\n  ")
     print("\nComputed, not run. Hours of each part and of all; GB of a host and of a GPU.\n")
     print("\n".join(table(records, given.price)))
 

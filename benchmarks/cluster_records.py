@@ -34,9 +34,9 @@ from torch.utils.flop_counter import flop_registry
 import timing
 from neighbours import made_rows
 from selfview import SelfView
-from selfview.neighbours import engine
+from selfview.neighbours import engine, search
 from selfview.paper.provenance import commit
-from selfview.rows import on_disk
+from selfview.rows import on_disk, projection
 from step import step_of
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -44,6 +44,7 @@ RECORDS = ROOT / "results" / "cluster.jsonl"
 FEATURES, WIDTH, CYCLE = 256, 512, 4  # of a row; of many rows' network; steps of the recipe
 BATCHES = (256, 512, 1024)
 SEARCHED = (25_000, 100_000)  # rows whose neighbours are looked up
+ON_DISK = 10_000  # rows
 STEPS, ROUNDS = 8, 3
 
 
@@ -218,44 +219,50 @@ def disk_counts(folder: Path) -> dict[str, Any]:
         return rows(self, index)
 
     on_disk.Span._fill, on_disk.Span.rows = filled, single
-    on_disk.BUFFER_BYTES, on_disk.BLOCK_BYTES = 1 << 20, 1 << 16
+    # As if there were many more rows: the buffer holds some batches, and nothing else is kept.
+    on_disk.BUFFER_BYTES, on_disk.BLOCK_BYTES = 1 << 22, 1 << 16
+    projection.CACHED_ENTRIES, search.EXACT_ROWS = 1, 1000
     X = np.load(folder / "rows.npy", mmap_mode="r")
     found = {}
     for epochs in (1, 3):
         read.clear()
-        model_of(1024, epochs=epochs).fit(X)
+        model_of(BATCHES[1], epochs=epochs).fit(X)
         found[epochs] = dict(read)
     epoch = {name: (found[3][name] - found[1][name]) / 2 for name in found[1]}
     return {
         "kind": "reading",
         "processes": dist.get_world_size(),
-        "before": (found[1]["bytes"] - epoch["bytes"]) / X.nbytes,
-        "epoch": epoch["bytes"] / X.nbytes,
-        "single": epoch["single"] / len(X),  # of the epoch's bytes, rows read one by one
+        "other passes": (found[1]["bytes"] - epoch["bytes"]) / X.nbytes,
+        "blocks": (epoch["bytes"] / X.nbytes) - epoch["single"] / len(X),  # of an epoch
+        "single": epoch["single"] / len(X),  # rows of an epoch that are read one by one
     }
 
 
-def worker(folder: Path) -> None:
+def worker(folder: Path, kind: str) -> None:
     dist.init_process_group("gloo")
-    records = [two_processes(batch) for batch in BATCHES[1:]] + [disk_counts(folder)]
+    if kind == "reading":
+        records = [disk_counts(folder)]
+    else:
+        records = [two_processes(batch) for batch in BATCHES[1:]]
     if dist.get_rank() == 0:
         (folder / "records.json").write_text(json.dumps(records))
     dist.destroy_process_group()
 
 
-def by_two() -> Iterator[dict[str, Any]]:
+def by_two(kind: str) -> Iterator[dict[str, Any]]:
     """Records of two processes that torchrun starts."""
     with tempfile.TemporaryDirectory() as folder:
-        np.save(Path(folder, "rows.npy"), rows_of(30_000))
+        np.save(Path(folder, "rows.npy"), rows_of(ON_DISK))
         run = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-        subprocess.run([*run, __file__, folder], check=True)
+        subprocess.run([*run, __file__, folder, kind], check=True)
         yield from json.loads(Path(folder, "records.json").read_text())
 
 
 KINDS: dict[str, Callable[[], Iterable[dict[str, Any]]]] = {
     "step": lambda: map(step_counts, BATCHES),
     "neighbours": lambda: map(search_counts, SEARCHED),
-    "processes": by_two,
+    "processes": lambda: by_two("processes"),
+    "reading": lambda: by_two("reading"),
 }
 
 
@@ -275,6 +282,6 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
     if "RANK" in os.environ:
-        worker(Path(sys.argv[1]))
+        worker(Path(sys.argv[1]), sys.argv[2])
     else:
         main()

@@ -35,6 +35,13 @@ def test_two_processes_took_what_is_computed_for_them_within_a_factor_of_two():
         assert 0.5 < cluster_cost.shared(record) / record["together"] < 2
 
 
+def test_the_search_grows_as_computed_within_a_factor_of_two():
+    small = min(RECORDS.search, key=lambda record: record["rows"])
+    for name in ("index seconds", "look-up seconds"):
+        computed = RECORDS.core_seconds(name, small["rows"])
+        assert 0.5 < computed / small[name] < 2
+
+
 def test_a_step_is_no_faster_than_the_machine():
     assert 0.1 < RECORDS.efficiency < 1
 
