@@ -47,8 +47,8 @@ def encoder_flops(shape: tuple[int, ...]) -> int:
     return 2 * macs * BATCH
 
 
-def step_of(model: Embedder, X: np.ndarray) -> tuple[Callable[[], object], torch.nn.Module]:
-    """A step of the model's own training, as `fit` does it, on one batch."""
+def step_of(model: Embedder, X: np.ndarray) -> tuple[Callable[..., object], torch.nn.Module]:
+    """A step of the model's own training, as `fit` does it, on one batch; it takes its number."""
     rows = as_rows(X)
     plan = model._complete(rows, model._plan(rows))
     training = model._start(plan)
@@ -56,8 +56,9 @@ def step_of(model: Embedder, X: np.ndarray) -> tuple[Callable[[], object], torch
     generator = torch.Generator().manual_seed(0)
     order = np.random.default_rng(0).permutation(len(X))
 
-    def call() -> None:
-        step = Step(plan.batch(plan.projected or rows, order), plan.epochs / 2, generator, order)
+    def call(number: int = 0) -> None:
+        batch = plan.batch(plan.projected or rows, order)
+        step = Step(batch, plan.epochs / 2, generator, order, number)
         for phase, optimiser in zip(training.phases, training.optimisers, strict=True):
             with autocast(plan.device, plan.precision):
                 loss, _ = phase.loss(step)

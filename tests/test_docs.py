@@ -41,6 +41,7 @@ NOT_RUN = {
     ("docs/index.md", "installs packages"),
     ("docs/command-line.md", "changes the user's shell"),
     ("docs/recipes.md", "needs BERTopic"),
+    ("docs/export.md", "needs the files"),
     ("docs/scale.md", "needs several processes"),
     ("docs/scale.md", "needs the files"),
     ("docs/scale.md", "needs a cluster"),

@@ -15,7 +15,8 @@ SOURCE = Path(selfview.__file__).parent
 
 # Left to right: a room may import only from rooms before it.
 ORDER = (
-    *("errors", "labels", "tables", "distributed", "rows", "networks", "saving"),
+    *("errors", "labels", "tables", "stragglers", "distributed", "rows"),
+    *("networks", "saving"),
     *("views", "targets", "losses", "whitening", "health", "explain", "clusters", "training"),
     *("neighbours", "estimator", "method", "baselines"),
     *("evaluation", "data", "anndata", "paper", "report", "cli", "__main__"),

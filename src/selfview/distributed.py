@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
+from selfview import stragglers
 from selfview.errors import InputError, SelfViewError
 
 TIMEOUT = timedelta(minutes=30)  # of a process that waits for others; one may prepare data first
@@ -107,12 +108,21 @@ def summed(x: Tensor) -> Tensor:
     return total
 
 
+@contextmanager
+def collective() -> Iterator[None]:
+    """An operation of all processes: counted, and a PeerError if one of them doesn't come."""
+    with stragglers.PROGRESS.collective():
+        try:
+            yield
+        except RuntimeError as error:
+            told = stragglers.PROGRESS.straggler or "the other processes can't be reached"
+            raise PeerError(f"{told}: {error}") from error
+
+
 def all_reduce(x: Tensor, op: Any = dist.ReduceOp.SUM) -> Tensor:
     """`x` itself, reduced in place over all processes."""
-    try:
+    with collective():
         dist.all_reduce(x, op)
-    except RuntimeError as error:
-        raise PeerError(f"the other processes can't be reached: {error}") from error
     return x
 
 
@@ -158,7 +168,8 @@ class Group:
         """The values of all processes, in the order of their ranks."""
         values: list[Any] = [value] * self.size
         if self.size > 1:
-            dist.all_gather_object(values, value)
+            with collective():
+                dist.all_gather_object(values, value)
         return values
 
     def expect_same(self, what: str) -> None:
@@ -176,7 +187,8 @@ class Group:
             if self.is_main:
                 made = [make()]
         if self.size > 1:
-            dist.broadcast_object_list(made, 0)
+            with collective():
+                dist.broadcast_object_list(made, 0)
         result: T = made[0]
         return result
 
@@ -185,7 +197,8 @@ class Group:
         if self.size == 1:
             return number
         message = torch.tensor([number], device=_device())
-        dist.broadcast(message, 0)
+        with collective():
+            dist.broadcast(message, 0)
         return int(message)
 
     def restarted(self) -> bool:
@@ -213,8 +226,9 @@ class Group:
     def synchronise(self, network: nn.Module) -> None:
         """Give all processes the first one's weights and buffers."""
         if self.size > 1:
-            for tensor in network.state_dict().values():
-                dist.broadcast(tensor, 0)
+            with collective():
+                for tensor in network.state_dict().values():
+                    dist.broadcast(tensor, 0)
 
     @contextmanager
     def all_or_none(self) -> Iterator[None]:
@@ -266,6 +280,7 @@ class Group:
         """Gradients of the mean over the whole batch of a loss that an `objective` gave."""
         if self.size == 1:
             return torch.autograd.grad(loss, list(parameters), allow_unused=True)
+        stragglers.PROGRESS.begun += 1  # DistributedDataParallel's own messages
         # Gradients are averaged over the processes, of which each counts by its rows.
         torch.autograd.backward(loss * (shard.weight * self.size), inputs=list(parameters))
         return [parameter.grad for parameter in parameters]
@@ -320,9 +335,17 @@ def launched() -> Iterator[Group]:
         store = dist.PrefixStore(f"attempt-{_restarts()}", store)  # type: ignore[attr-defined]
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=TIMEOUT)
     try:
-        yield current()
+        with stragglers.watched(rank, size, _own_store()):
+            yield current()
     finally:
         dist.destroy_process_group()
+
+
+def _own_store() -> Any:
+    """A further connection to torchrun's store; names in it are those of this attempt."""
+    host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+    store = dist.TCPStore(host, port, is_master=False, timeout=TIMEOUT)  # type: ignore[attr-defined]
+    return dist.PrefixStore(f"stragglers-{_restarts()}", store)  # type: ignore[attr-defined]
 
 
 def _restarts() -> int:

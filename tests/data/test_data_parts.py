@@ -1,11 +1,13 @@
 """Parts of one set of rows: what one file would give, in the order of the names, never whole."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import samples
+import scipy.sparse as sp
 
 from selfview.data import guard, read
 from selfview.errors import InputError
@@ -72,9 +74,61 @@ def test_cells_of_several_files_keep_their_names_and_labels(tmp_path: Path) -> N
     assert [[*found.classes, ""][code] for code in found.y] == [*"TBTNBTNT", ""]
 
 
-def test_sparse_parts_are_told_not_to_be_joined(tmp_path: Path) -> None:
-    samples.write_h5ad(tmp_path / "a.h5ad")
-    with pytest.raises(InputError, match="can't be joined"):
+def test_sparse_parts_are_one_matrix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = sp.random(sum(SIZES), 30, 0.2, "csr", dtype=np.float32, random_state=0)
+    starts = np.cumsum((0, *SIZES))
+    for i, (start, stop) in enumerate(pairwise(starts)):
+        sp.save_npz(tmp_path / f"part-{i}.npz", whole[start:stop])
+    for bound in (guard.IN_MEMORY, 16):  # in memory, then mapped
+        monkeypatch.setattr(guard, "IN_MEMORY", bound)
+        monkeypatch.setattr(guard, "BLOCK", bound)
+        found: Any = read(tmp_path).X
+        assert isinstance(found.data, np.memmap) == (bound == 16)
+        np.testing.assert_array_equal(found.toarray(), whole.toarray())
+    np.savez(tmp_path / "part-3.npz", X=whole[:3].toarray())
+    with pytest.raises(InputError, match=r"part-3\.npz holds dense rows"):
+        read(tmp_path)
+
+
+def test_cells_of_sparse_files_keep_their_names(tmp_path: Path) -> None:
+    cells: Any = samples.cells(sparse=True)
+    cells[:4].copy().write_h5ad(tmp_path / "a.h5ad")
+    cells[4:, ::-1].copy().write_h5ad(tmp_path / "b.h5ad")  # variables are found by name
+    found: Any = read(tmp_path)
+    np.testing.assert_array_equal(found.X.toarray(), cells.X.toarray())
+    assert found.ids.tolist() == cells.obs_names.tolist()
+
+
+def test_categories_and_gaps_of_all_parts_are_known(X: np.ndarray, tmp_path: Path) -> None:
+    kinds = np.array(["b", "a"] * 3 + ["b"] + ["a"] * 5 + ["late"] * 9)  # of the last part alone
+    X[-1, 0] = np.nan
+    write_parquet(tmp_path, X, kinds)
+    found = read(tmp_path)
+    names = list(found.feature_names)
+    rows = np.asarray(found.X)
+    late = [i for i, name in enumerate(names) if "late" in name]
+    assert len(late) == 1, names
+    assert (rows[-9:, late] > rows[:-9, late].max()).all()
+    assert np.isfinite(rows).all()
+    assert len(rows) == len(X)
+    again = read(str(tmp_path / "*.parquet"), preparation=found.preparation)
+    np.testing.assert_array_equal(again.X, rows)
+
+
+def test_texts_of_parts_are_told_that_words_are_the_first_parts(tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for i, words in enumerate(("apple pear", "apple cherry")):
+        pq.write_table(pa.table({"note": [words] * 4}), tmp_path / f"part-{i}.parquet")
+    found: Any = read(tmp_path, text="note")
+    assert found.X.shape == (8, 2)
+    assert any("words are those of part-0.parquet" in line for line in found.messages)
+
+
+def test_a_table_part_that_lacks_a_column_is_named(X: np.ndarray, tmp_path: Path) -> None:
+    write_parquet(tmp_path, X, np.array(["a", "b", "c"] * 7))
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"x0": [1.0]}), tmp_path / "part-9.parquet")
+    with pytest.raises(InputError, match=r"part-9\.parquet lacks the column 'x1'"):
         read(tmp_path)
 
 

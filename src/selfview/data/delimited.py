@@ -26,6 +26,7 @@ class DelimitedFile:
 
     def __init__(self, source: Path, header: bool | None, hints: Sequence[str]) -> None:
         self.path = regular_file(source)
+        self.files: tuple[Path, ...] = (self.path,)
         with reading(self.path, "a table"):
             with self.path.open(encoding="utf-8-sig", newline="") as stream:
                 lines = [stream.readline(2**24) for _ in range(3)]

@@ -20,6 +20,7 @@ class ExcelFile:
 
     def __init__(self, source: Path, header: bool | None, _hints: Sequence[str]) -> None:
         self.path = regular_file(source)
+        self.files: tuple[Path, ...] = (self.path,)
         _check_archive(self.path)
         self._sheet = self._first_table()
         first = next(self._rows(), ())

@@ -21,6 +21,7 @@ class ParquetFile:
     def __init__(self, source: Path, _header: bool | None, _hints: Sequence[str]) -> None:
         parquet = need("pyarrow.parquet")
         self.path = regular_file(source)
+        self.files: tuple[Path, ...] = (self.path,)
         with reading(self.path, "Parquet"):
             # With a buffer, pages are read as they are needed, not a row group whole.
             self._file = parquet.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False)

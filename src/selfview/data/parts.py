@@ -1,7 +1,7 @@
-"""Parts: a glob or a folder of .parquet, .npy or .h5ad files that together hold one set of rows.
+"""Parts: files of a glob or a folder, .parquet, .npy, .npz or .h5ad, that hold one set of rows.
 
 The first part decides how rows are made, and the others are read by its preparation. All go into
-one file of the cache, a block at a time and in the order of their names, and are read from there.
+one entry of the cache, a block at a time and in the order of their names, and are read from there.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from selfview.data.dataset import Array, Dataset, Options
 from selfview.data.labels import encode_labels
 from selfview.data.npy import blocks_of, write_rows
 from selfview.data.preparation import Preparation
+from selfview.data.sparse import row_blocks, write_csr, written_csr
 from selfview.errors import InputError
 
-SUFFIXES = (".parquet", ".npy", ".h5ad")
+SUFFIXES = (".parquet", ".npy", ".npz", ".h5ad")
 BESIDE = ("labels", "ids", "groups")  # texts of every row, where parts have them
 
 
@@ -77,34 +78,32 @@ def join_parts(
     """
     first = read(parts[0], how)
     how = first.preparation if how is None else how
-    if not isinstance(first.X, np.ndarray):
-        raise InputError(
-            f"{source}: parts that hold sparse matrices can't be joined yet: write them into one "
-            "file, or store dense rows, for example principal components"
-        )
+    dense = isinstance(first.X, np.ndarray)
 
     def make(folder: Path) -> dict[str, Any]:
-        beside: dict[str, list[Array]] = {name: [] for name in BESIDE}
-        skipped: list[str] = []
+        beside: dict[str, dict[Path, Array]] = {name: {} for name in BESIDE}
+        skipped: dict[Path, list[str]] = {}
 
-        def blocks() -> Iterator[Array]:
+        def blocks() -> Iterator[Any]:
             for part in parts:
                 dataset = read(part, how)
-                if dataset.shape != first.shape:
-                    raise InputError(
-                        f"{part} has rows of shape {dataset.shape}, {parts[0]} of {first.shape}"
-                    )
-                skipped.extend(f"{part.name}: {reason}" for reason in dataset.skipped)
+                _check_alike(part, dataset, parts[0], first)
+                skipped[part] = [f"{part.name}: {reason}" for reason in dataset.skipped]
                 for name, values in _texts(dataset).items():
-                    beside[name].append(values)
-                for _, block in blocks_of(dataset.X):  # type: ignore[arg-type]
-                    yield block
+                    beside[name][part] = values
+                if isinstance(dataset.X, np.ndarray):
+                    yield from (block for _, block in blocks_of(dataset.X))
+                else:
+                    yield from row_blocks(dataset.X)
 
-        write_rows(folder / "X.npy", tuple(first.X.shape[1:]), np.float32, blocks())
-        for name, values in beside.items():
-            if len(values) == len(parts):
-                np.save(folder / f"{name}.npy", np.concatenate(values))
-        return {"skipped": skipped}
+        if dense:
+            write_rows(folder / "X.npy", tuple(first.X.shape[1:]), np.float32, blocks())
+        else:
+            write_csr(folder, np.float32, blocks)
+        for name, found in beside.items():
+            if len(found) == len(parts):
+                np.save(folder / f"{name}.npy", np.concatenate(list(found.values())))
+        return {"skipped": [reason for part in parts for reason in skipped[part]]}
 
     def load(entry: Entry) -> Dataset:
         y: Array | None = None
@@ -114,7 +113,9 @@ def join_parts(
         return replace(
             first,
             name=Path(str(source)).name,
-            X=entry.arrays["X"],
+            X=entry.arrays["X"]
+            if dense
+            else written_csr(Path(str(source)), first.X.shape[1], entry.arrays),
             y=y,
             classes=classes,
             ids=entry.arrays.get("ids"),
@@ -129,6 +130,15 @@ def join_parts(
 
     key = cache_key(parts, "parts", repr(options), _fingerprint(how))
     return cached("parts", key, make, load, sum(part.stat().st_size for part in parts))
+
+
+def _check_alike(part: Path, dataset: Dataset, first_part: Path, first: Dataset) -> None:
+    """Raise InputError unless the rows of a part are of the first part's form."""
+    if dataset.shape != first.shape:
+        raise InputError(f"{part} has rows of shape {dataset.shape}, {first_part} of {first.shape}")
+    if isinstance(dataset.X, np.ndarray) != isinstance(first.X, np.ndarray):
+        kinds = ("sparse", "dense") if isinstance(first.X, np.ndarray) else ("dense", "sparse")
+        raise InputError(f"{part} holds {kinds[0]} rows, {first_part} {kinds[1]} ones")
 
 
 def _texts(dataset: Dataset) -> dict[str, Array]:

@@ -15,6 +15,7 @@ from selfview.data import arrays, audio, images, text_files, texts, vectors
 from selfview.data.anndata_files import fit_anndata
 from selfview.data.dataset import Dataset, Options
 from selfview.data.folders import existing, files_under
+from selfview.data.guard import notify
 from selfview.data.named import DATASETS, load_dataset
 from selfview.data.parts import join_parts, parts_of
 from selfview.data.preparation import ROW_OPTIONS, ArrayPreparation, Preparation
@@ -29,8 +30,8 @@ def _fit_zarr(path: Path, options: Options) -> Dataset:
     return (fit_anndata if asked or is_anndata(path) else images.fit_array)(path, options)
 
 
-def _fit_table(path: Path, options: Options) -> Dataset:
-    """A table by its columns, or by one column of texts or of vectors."""
+def _fit_table(path: Path, options: Options, parts: Sequence[Path] = ()) -> Dataset:
+    """A table by its columns, which may be in parts, or by one column of texts or of vectors."""
     kind = path.suffix.lower()
     named = options.choice.named
     if options.text is not None and options.vector is not None:
@@ -46,7 +47,7 @@ def _fit_table(path: Path, options: Options) -> Dataset:
     words = [name for name in ("vocabulary", "min_words") if name in options.given()]
     if words:
         raise InputError(f"{path}: {words[0]} is for texts: name their column with --text")
-    return fit_table(path, options)
+    return fit_table(path, options, parts)
 
 
 _TABLE = (
@@ -126,9 +127,9 @@ def read(
         .zarr, .pt, .safetensors, .h5ad, .csv, .tsv, .parquet, .xlsx, .jsonl, .txt, .wav, .flac,
         .ogg, .mp3, .png, .jpg, .webp, .bmp, .imzML, IDX (.gz), or a folder of recordings,
         images or .txt files. In a folder, files of the most frequent kind are read, and a message
-        names the others. A folder, or a glob such as ``"part-*.parquet"``, of .parquet, .npy or
-        .h5ad parts is one set of rows, in the order of the names; the first part decides how they
-        are made.
+        names the others. A folder, or a glob such as ``"part-*.parquet"``, of .parquet, .npy, .npz
+        or .h5ad parts is one set of rows, in the order of the names. Columns of .parquet parts are
+        learned from all of them; of other parts, the first decides how rows are made.
     preparation : Preparation or None, default None
         That of a fitted model: rows are made as they were for its fit, and of the options below
         only ``array``, ``label``, ``id``, ``groups``, ``labels_from_name``, ``groups_from_name``
@@ -204,7 +205,7 @@ def read(
     given = options.given()
     is_name = str(source) in DATASETS and not os.path.exists(source)
     if not is_name and (parts := parts_of(source)):
-        return join_parts(source, parts, options, preparation, partial(_read_part, options))
+        return _read_parts(source, parts, options, preparation)
     if preparation is not None:
         if is_name:
             dataset = load_dataset(str(source))
@@ -221,6 +222,20 @@ def read(
     return _read_file(existing(source), options)
 
 
+def _read_parts(
+    source: str | os.PathLike[str], parts: list[Path], options: Options, how: Preparation | None
+) -> Dataset:
+    """Files that hold one set of rows; of tables, the columns are learned from all of them."""
+    columns = options.text is None and options.vector is None
+    if how is None and columns and parts[0].suffix.lower() in TABLES:
+        return _read_file(Path(source), options, parts)
+    dataset = join_parts(source, parts, options, how, partial(_read_part, options))
+    if how is not None or options.text is None or len(parts) == 1:
+        return dataset
+    note = notify(f"{source}: words are those of {parts[0].name}, the other parts add none")
+    return replace(dataset, messages=(*dataset.messages, note))
+
+
 def _read_part(options: Options, path: Path, how: Preparation | None) -> Dataset:
     """One of several files that hold one set of rows."""
     if how is None:
@@ -230,14 +245,14 @@ def _read_part(options: Options, path: Path, how: Preparation | None) -> Dataset
     return how.read(path, **chosen | {"skip_bad": options.skip_bad})
 
 
-def _read_file(path: Path, options: Options) -> Dataset:
-    kind = _kind_of(path)
+def _read_file(path: Path, options: Options, parts: Sequence[Path] = ()) -> Dataset:
+    kind = _kind_of(parts[0] if parts else path)
     reader, meant = READERS[kind]
     wrong = [name for name in options.given() if name not in meant]
     if wrong:
         possible = f"; possible are {', '.join(sorted(meant))}" if meant else ""
         raise InputError(f"{path}: {', '.join(wrong)} means nothing for {kind} files{possible}")
-    return reader(path, options)
+    return _fit_table(path, options, parts) if parts else reader(path, options)
 
 
 def _name(given: str | int | None) -> str | None:

@@ -1,6 +1,6 @@
 """CSR matrices out of their parts, which may be damaged or mapped: every index is checked."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -67,27 +67,38 @@ def csr_columns(matrix: csr_matrix, order: Array) -> csr_matrix:
     """The columns of these numbers, in this order; of a matrix on disk, on disk too."""
     if not isinstance(matrix.data, np.memmap):
         return matrix[:, order]
-    step = max(1, guard.BLOCK * matrix.shape[0] // max(1, 16 * matrix.nnz))
-
-    def blocks() -> Iterator[Any]:
-        for start in range(0, matrix.shape[0], step):
-            yield matrix[start : start + step][:, order]
 
     def write(folder: Path) -> None:
-        counts = [np.zeros(1, np.int64)]
-
-        def values() -> Iterator[Array]:
-            for block in blocks():
-                counts.append(np.diff(block.indptr))
-                yield block.data
-
-        write_rows(folder / "data.npy", (), matrix.dtype, values())
-        write_rows(folder / "indices.npy", (), np.int32, (block.indices for block in blocks()))
-        np.save(folder / "indptr.npy", np.cumsum(np.concatenate(counts)), allow_pickle=False)
+        write_csr(folder, matrix.dtype, lambda: (block[:, order] for block in row_blocks(matrix)))
 
     source: Any = matrix.data
     key = cache_key([Path(str(source.filename))], "columns", source.offset, order.tolist())
     parts = cached("columns", key, write, lambda entry: entry.arrays, 8 * matrix.nnz)
-    size = np.array([matrix.shape[0], len(order)])
-    data, indices, indptr = (parts[name] for name in ("data", "indices", "indptr"))
-    return csr_of(Path(str(source.filename)), "csr", size, data, indices, indptr)
+    return written_csr(Path(str(source.filename)), len(order), parts)
+
+
+def row_blocks(matrix: csr_matrix) -> Iterator[csr_matrix]:
+    """The matrix in blocks of rows."""
+    step = max(1, guard.BLOCK * matrix.shape[0] // max(1, 16 * matrix.nnz))
+    for start in range(0, matrix.shape[0], step):
+        yield matrix[start : start + step]
+
+
+def write_csr(folder: Path, dtype: Any, blocks: Callable[[], Iterator[Any]]) -> None:
+    """Write blocks of rows into a folder as they come; they are asked for twice."""
+    counts = [np.zeros(1, np.int64)]
+
+    def values() -> Iterator[Array]:
+        for block in blocks():
+            counts.append(np.diff(block.indptr))
+            yield block.data
+
+    write_rows(folder / "data.npy", (), dtype, values())
+    write_rows(folder / "indices.npy", (), np.int32, (block.indices for block in blocks()))
+    np.save(folder / "indptr.npy", np.cumsum(np.concatenate(counts)), allow_pickle=False)
+
+
+def written_csr(path: Path, columns: int, arrays: Mapping[str, Array]) -> csr_matrix:
+    """The matrix that `write_csr` wrote; `path` is what an error names."""
+    data, indices, indptr = (arrays[name] for name in ("data", "indices", "indptr"))
+    return csr_of(path, "csr", np.array([len(indptr) - 1, columns]), data, indices, indptr)

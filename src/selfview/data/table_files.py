@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from selfview.data.dataset import Array
+from selfview.errors import InputError
 
 ROWS = 4096  # that are parsed at a time
 
@@ -52,12 +53,43 @@ class TableFile(Protocol):
     """A table that was opened: its first lines or its schema are read, its rows are not."""
 
     path: Path
+    files: tuple[Path, ...]  # that hold the rows
     columns: tuple[str, ...]
     header: bool  # are columns named in the file?
     index: tuple[str, ...]  # columns that name rows, as pandas writes its index
 
     def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """The rows of these columns, whatever they hold."""
+
+
+class JoinedTable:
+    """Tables of the same columns as one: the rows of each part, in turn.
+
+    Parameters
+    ----------
+    path : Path
+        What messages name.
+    parts : sequence of Path
+    open_part : callable
+        From a part to its table. Parts are opened one at a time.
+    """
+
+    def __init__(
+        self, path: Path, parts: Sequence[Path], open_part: Callable[[Path], TableFile]
+    ) -> None:
+        first = open_part(parts[0])
+        self.path, self.files, self._open = path, tuple(parts), open_part
+        self.columns, self.header, self.index = first.columns, first.header, first.index
+
+    def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
+        for part in self.files:
+            table = self._open(part)
+            missing = [column for column in columns if column not in table.columns]
+            if missing:
+                raise InputError(f"{part} lacks the column {missing[0]!r} of {self.files[0]}")
+            for block in table.blocks(columns):
+                places = [f"{part.name} {place}" for place in block.places]
+                yield TableBlock(block.values, places, [f"{part.name} {bad}" for bad in block.bad])
 
 
 def vector_rows(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ from selfview.data.excel import ExcelFile
 from selfview.data.mixed import SAMPLE_CELLS, SAMPLE_ROWS, learn_table, looks_plain
 from selfview.data.parquet import ParquetFile
 from selfview.data.preparation import Preparation
-from selfview.data.table_files import TableFile
+from selfview.data.table_files import JoinedTable, TableFile
 from selfview.data.table_rows import (
     SIDES,
     aside_of,
@@ -120,10 +121,13 @@ class TableFilePreparation(Preparation):
         return table_dataset(path, self, there, found, notes.lines(), options.skip_bad)
 
 
-def fit_table(path: Path, options: Options) -> Dataset:
-    """The rows of a table: all columns but those of the ids, labels, groups and an index."""
+def fit_table(path: Path, options: Options, parts: Sequence[Path] = ()) -> Dataset:
+    """The rows of a table: all columns but those of the ids, labels, groups and an index.
+
+    With `parts`, the table is all of them, and `path` is what messages name.
+    """
     choice = options.choice
-    file, columns, sides = _opened(path, options)
+    file, columns, sides = _opened(path, options, parts)
     try:
         choice.check(columns)
     except InputError as error:
@@ -151,12 +155,13 @@ def numbers_of_table(path: Path, options: Options) -> TableFilePreparation:
 
 
 def _opened(
-    path: Path, options: Options
+    path: Path, options: Options, parts: Sequence[Path] = ()
 ) -> tuple[TableFile, tuple[str, ...], dict[str, str | None]]:
     """A table, its columns of features, and those of labels, ids and groups."""
     sides = {side: getattr(options, side) for side in SIDES}
     hints = [*(c for c in sides.values() if c is not None), *options.choice.named]
-    file = open_table(path, options.header, hints)
+    opened = partial(open_table, header=options.header, hints=hints)
+    file = JoinedTable(path, parts, opened) if parts else opened(path)
     _check_named(file, options)
     columns = tuple(c for c in file.columns if c not in (*sides.values(), *file.index))
     if not columns:
