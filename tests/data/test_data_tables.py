@@ -139,7 +139,7 @@ def test_skip_bad_leaves_them_out_and_says_how_many(
     (tmp_path / "a.csv").write_text(BAD_TABLE)
     dataset = read(tmp_path / "a.csv", skip_bad=True)
     assert dataset.feature_names == ("a", "b", "b missing")
-    assert dataset.X[:, 2].tolist() == [0, 1, 1, 0, 0, 0, 0]
+    assert (dataset.X[:, 2] > 0).tolist() == [False, True, True, *[False] * 4]
     assert len(dataset.skipped) == 3
     assert "left out 3 of 10 rows" in dataset.messages[0]
     assert caplog.messages == list(dataset.messages)
@@ -153,7 +153,7 @@ def test_nulls_of_a_parquet_file_are_gaps(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "a.parquet")
     dataset = read(tmp_path / "a.parquet", label="kind")
     assert dataset.feature_names == ("a", "a missing", "n")
-    assert dataset.X[:, 1].tolist() == [0, 1, 0]
+    assert (dataset.X[:, 1] > 0).tolist() == [False, True, False]
     assert read(tmp_path / "a.parquet").feature_names[3:] == ("kind=u", "kind=v")
 
 

@@ -37,6 +37,7 @@ def test_who_is_behind_for_all_the_time_is_silent_and_who_never_waits_is_slow(
     assert ("60 s" in sentence) == bool(words)
 
 
+@pytest.mark.slow
 def test_a_hanging_process_is_named_then_given_up_and_the_fit_goes_on(tmp_path):
     np.save(tmp_path / "rows.npy", cases.rows(40))
     options = ["--epochs=4", "--batch-size=20", "--no-report", "--out", tmp_path / "run"]
