@@ -45,7 +45,9 @@ PARTS: Mapping[str, dict[str, Any] | Callable[[Recipe], Recipe]] = {
     "principal components as input": kinds(components=0),
     "whitening of the input": kinds(whitening=0.0),
     "search among principal components": kinds(search_components=0),
-    "start at principal components": lambda recipe: replace(recipe, principal_start=False),
+    "walks over neighbours": kinds(walk=0.0),
+    "start that preserves localities": lambda recipe: replace(recipe, start="principal"),
+    "any start by the rows": lambda recipe: replace(recipe, start="random"),
     "whitening of the embedding": {"axes": "learned"},
 }
 

@@ -176,7 +176,7 @@ class AutoEncoder(Learned):
             return [made]
         assert isinstance(made, nn.Sequential)
         # Not of a model that is read from a file; the paper has no such start.
-        if isinstance(plan, CentredPlan) and RECIPES[self.recipe].principal_start:
+        if isinstance(plan, CentredPlan) and RECIPES[self.recipe].start != "random":
             principal_start(made, Centring(plan)(plan.sample))
         return list(made)
 

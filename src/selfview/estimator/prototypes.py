@@ -195,7 +195,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         width = plan.settings.width
         encoder = encoders.make_encoder(name, plan.shape, self.n_components, normed, width)
         dim = self._embedding_dim(encoder, plan)
-        if plan.projected is not None and RECIPES[self.recipe].principal_start:
+        if plan.projected is not None and RECIPES[self.recipe].start != "random":
             assert isinstance(encoder, nn.Sequential)
             self._begin(encoder, plan, plan.projected)
         if not isinstance(self.encoder, nn.Module):  # a custom one takes the rows as they are
@@ -207,7 +207,8 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
 
     def _begin(self, encoder: nn.Sequential, plan: FitPlan, seen: ProjectedRows) -> None:
         """Initialise the last layer by the rows, and by their neighbours if there are enough."""
-        if plan.alone and plan.n >= FEW_ROWS and isinstance(plan.neighbours, Neighbours):
+        many = plan.alone and plan.n >= FEW_ROWS and RECIPES[self.recipe].start == "locality"
+        if many and isinstance(plan.neighbours, Neighbours):
             some, near = plan.neighbours.pairs(PAIRS, plan.seed)
             locality_start(encoder, seen.pick(some), seen.pick(near))
         else:

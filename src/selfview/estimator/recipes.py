@@ -60,7 +60,7 @@ class Recipe:
     images: str  # the encoder for images
     axes: str  # principal (partial whitening) or learned
     adversarial_share: float  # of the steps
-    principal_start: bool  # does the last layer begin with principal components?
+    start: str  # of the last layer: random, principal, or locality (with many rows) and principal
 
     def kind(self, summary: Summary, n: int, *, alone: bool) -> Kind:
         """The kind of `n` rows; `alone` if they are one set, neither grouped nor a stream."""
@@ -121,7 +121,7 @@ RECIPES = {
         images="cnn",
         axes="learned",
         adversarial_share=1.0,
-        principal_start=False,
+        start="random",
     ),
     # Neighbours differ from a row as rows of one kind do, and InfoNCE gives distances between
     # embeddings a meaning; adversarial views and the swapped prediction add to it in some steps.
@@ -145,7 +145,7 @@ RECIPES = {
         images="dense-cnn",
         axes="principal",
         adversarial_share=0.25,
-        principal_start=True,
+        start="locality",
     ),
 }
 
