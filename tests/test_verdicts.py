@@ -73,8 +73,8 @@ FITS = {
     "a constant encoder": (lambda: DIGITS, {"encoder": Point()}, health.COLLAPSED),
     "three steps": (lambda: DIGITS[:600], {"recipe": "paper", "epochs": 1}, SHORT),
     "digits": (lambda: DIGITS, {"epochs": "auto"}, health.SOUND),
-    # Eight steps from a locality preserving start: linear probe 95.6, PCA's 93.1.
-    "digits in one epoch": (lambda: DIGITS, {"epochs": 1}, health.SOUND),
+    # 24 steps from a locality preserving start are better than PCA.
+    "digits in three epochs": (lambda: DIGITS, {"epochs": 3}, health.SOUND),
     "few digits in one epoch": (lambda: DIGITS[:600], {"epochs": 1}, SHORT),
     "digits for long": (lambda: DIGITS[:600], {"epochs": 40}, health.SOUND),
     "digits as pictures": (lambda: DIGITS.reshape(-1, 8, 8), {"epochs": 6}, health.SOUND),
