@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 SCRIPT = Path(__file__).parent / "resized_fit.py"
 ROWS, EPOCHS = 100, 3
@@ -28,6 +29,7 @@ def steps_of(folder, number, processes):
     return [np.array(" ".join(parts).split(), int) for parts in zip(*lines, strict=True)]
 
 
+@pytest.mark.slow  # nine processes, one after the other
 def test_a_fit_of_changing_processes_takes_every_row_once_and_ends_as_that_of_one(tmp_path):
     resized, alone = tmp_path / "resized", tmp_path / "alone"
     resized.mkdir()
