@@ -7,6 +7,7 @@ import torch
 from scipy.stats import binom
 from sklearn.neighbors import NearestNeighbors
 
+from selfview import SelfView
 from selfview.errors import SelfViewWarning
 from selfview.neighbours import cells, engine, search
 from selfview.neighbours.search import Neighbours, nearest, search_points
@@ -193,6 +194,21 @@ def far(neighbours, times=200):
     drawn = [neighbours.draw(Step(torch.empty(0), 0.0, generator, rows)) for _ in range(times)]
     ahead = (np.stack(drawn) - rows) % n
     return np.minimum(ahead, n - ahead)
+
+
+@pytest.mark.filterwarnings("ignore::selfview.SelfViewWarning")  # of emulated bfloat16
+def test_a_fit_in_bfloat16_has_the_neighbours_of_one_in_float32(rng, monkeypatch):
+    X, found = rng.normal(size=(90, 6)).astype(np.float32), {}
+    for precision in ("float32", "bfloat16"):
+
+        def kept(self, precision=precision, searched=Neighbours._search):
+            found[precision] = searched(self)
+            return found[precision]
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Neighbours, "_search", kept)
+            SelfView(2, epochs=1, precision=precision, random_state=0, verbose=0).fit(X)
+    np.testing.assert_array_equal(found["bfloat16"], found["float32"])
 
 
 def test_without_a_walk_only_neighbours_are_drawn():
