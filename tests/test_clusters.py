@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from sklearn.base import is_clusterer
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.mixture import GaussianMixture
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from selfview import InputError, SelfView
-from selfview.clusters import find_clusters
+from selfview.clusters import find_clusters, mixture
 
 SMALL = dict(epochs=8, random_state=0, verbose=0)
 EXPECTED_FAILURES = {
@@ -166,3 +167,21 @@ def test_without_clusters_predict_says_what_to_set():
         SelfView().predict  # noqa: B018
     assert "set n_clusters" in str(caught.value.__cause__)
     assert not hasattr(SelfView(), "cluster_proba")
+
+
+def test_a_mixture_is_that_of_scikit_learn_with_one_covariance():
+    rng = np.random.default_rng(0)
+    y = np.arange(600) % 3
+    Z = rng.normal(size=(600, 4)) * [4, 1, 1, 1]
+    Z[:, 1] += 5 * y
+    theirs = GaussianMixture(3, covariance_type="tied", random_state=0).fit_predict(Z)
+    found = mixture(Z, np.ones(600), 3, seed=0)
+    assert adjusted_rand_score(theirs, found) > 0.98
+    assert adjusted_rand_score(y, found) > 0.95
+    # A node of size 2 counts as two equal rows do.
+    doubled = mixture(np.concatenate([Z, Z]), np.ones(1200), 3, seed=0)
+    assert adjusted_rand_score(doubled[:600], mixture(Z, np.full(600, 2.0), 3, seed=0)) > 0.98
+
+
+def test_a_mixture_of_equal_rows_has_a_cluster_for_each():
+    assert mixture(np.zeros((20, 3)), np.ones(20), 2, seed=0).shape == (20,)

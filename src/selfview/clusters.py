@@ -1,15 +1,21 @@
-"""Clusters of an embedding: spectral clustering with the kernel that the embedding was learned by.
+"""Clusters of an embedding: spectral clusters or those of a Gaussian mixture, the stabler ones.
 
-Rows are gathered into at most 500 small clusters (nodes). Two nodes are as similar as InfoNCE's
-Cauchy kernel says, ``(1 + d^2 / (4 s^2)) ** -4`` times their sizes, where s is the median distance
-of a row to its 15th nearest. The leading eigenvectors of the normalised similarities, one for each
-cluster, tell which nodes belong together. A new row belongs to the cluster of its nearest node.
+Rows are gathered into at most 500 small clusters (nodes). Which nodes belong together is found in
+two ways, and those clusters are taken on which random halves of the rows agree better:
+
+- Spectral clustering with the kernel that the embedding was learned by. Two nodes are as similar
+  as InfoNCE's Cauchy kernel says, ``(1 + d^2 / (4 s^2)) ** -4`` times their sizes, where s is the
+  median distance of a row to its 15th nearest. It finds clusters of any form.
+- A Gaussian mixture with one covariance for all clusters. It finds clusters that touch.
+
+A new row belongs to the cluster of its nearest node.
 """
 
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -26,6 +32,8 @@ BLOCK = 4096  # rows compared with all nodes at a time
 RESAMPLES = 5  # random halves of the rows, that tell how stable clusters are
 LEAST_STABLE = 0.3  # adjusted Rand index of halves, below which there is one cluster only
 NEIGHBOUR = 15  # whose distance is the unit of the kernel
+EM_ROUNDS, EM_CHANGE = 100, 1e-3  # of a mixture, at most; shares that change less are final
+RIDGE = 0.01  # added to its covariance, in units of the embedding's variance
 WIDTH, POWER = 4.0, 4.0  # of the kernel
 SHARPNESS = np.geomspace(0.1, 100, 61)  # of probabilities, of which the likeliest is taken
 
@@ -90,8 +98,9 @@ def find_clusters(Z: NDArray[np.floating], count: int | None, seed: int) -> Clus
     ----------
     Z : ndarray (n, dim)
     count : int or None
-        How many; None chooses the number by the largest relative gap between eigenvalues,
-        ``(l_k - l_{k+1}) / (1 - l_{k+1})``, and 1 if the clusters of half of the rows are others.
+        How many; None chooses the number by the largest relative gap between eigenvalues of the
+        similarities, ``(l_k - l_{k+1}) / (1 - l_{k+1})``, and 1 if the clusters of half of the rows
+        are others.
     seed : int
 
     Examples
@@ -112,9 +121,16 @@ def find_clusters(Z: NDArray[np.floating], count: int | None, seed: int) -> Clus
         np.bincount(node[random.random(len(Z)) < 0.5], minlength=len(centres)).astype(np.float64)
         for _ in range(RESAMPLES)
     ]
-    tried = {k: partition(kernel, sizes, k, seed) for k in numbers}
-    again = {k: [partition(kernel, half, k, seed) for half in halves] for k in numbers}
-    stability = {k: _agreement(tried[k], again[k], node) for k in numbers}
+    ways = (partial(partition, kernel), partial(mixture, centres))
+    tried: dict[int, Ints] = {}
+    again: dict[int, list[Ints]] = {}
+    stability: dict[int, float] = {}
+    for k in numbers:
+        for way in ways:
+            labels, others = way(sizes, k, seed), [way(half, k, seed) for half in halves]
+            agreement = _agreement(labels, others, node)
+            if agreement > stability.get(k, -1.0):
+                tried[k], again[k], stability[k] = labels, others, agreement
     chosen = numbers[0]
     if count is None and stability[chosen] < LEAST_STABLE:
         tried[1], again[1] = np.zeros(len(centres), np.int64), []
@@ -188,6 +204,34 @@ def partition(kernel: Floats, sizes: Floats, k: int, seed: int) -> Ints:
     model = KMeans(k, n_init=10, random_state=seed % 2**32)
     with _no_convergence_warnings():
         return np.asarray(model.fit(leading, sample_weight=sizes + 1e-9).labels_, np.int64)
+
+
+def mixture(centres: Floats, sizes: Floats, k: int, seed: int) -> Ints:
+    """The cluster of every node, of `k`: a Gaussian mixture with one covariance for all clusters.
+
+    k-means finds the start; EM follows, in which nodes count by their sizes.
+    """
+    from sklearn.cluster import KMeans
+
+    if k == 1:
+        return np.zeros(len(sizes), np.int64)
+    sizes = sizes + 1e-9
+    with _no_convergence_warnings():
+        found = KMeans(k, n_init=10, random_state=seed % 2**32).fit(centres, sample_weight=sizes)
+    ridge = RIDGE * np.average((centres - np.average(centres, 0, sizes)) ** 2, 0, sizes).mean()
+    shares = np.eye(k)[found.labels_]  # (nodes, k): of every node in each cluster
+    for _ in range(EM_ROUNDS):
+        weights = shares * sizes[:, None]
+        total = weights.sum(axis=0).clip(1e-9)
+        means = weights.T @ centres / total[:, None]
+        scatter = (centres.T * sizes) @ centres - (means.T * total) @ means
+        covariance = scatter / sizes.sum() + (ridge + 1e-12) * np.eye(len(scatter))
+        whiten = np.linalg.inv(np.linalg.cholesky(covariance))
+        squares = _squares(centres @ whiten.T, means @ whiten.T)
+        before, shares = shares, _softmax(np.log(total) - squares / 2)
+        if np.abs(shares - before).max() < EM_CHANGE:
+            break
+    return np.asarray(shares.argmax(axis=1), np.int64)
 
 
 def _agreement(labels: Ints, others: list[Ints], node: Ints) -> float:

@@ -42,8 +42,8 @@ class SelfView(PrototypeEmbedder):
     n_prototypes : int, default 100
         Number of prototypes k.
     n_clusters : int, "auto" or None, default None
-        Number of clusters, found after the fit by spectral clustering of the embedding: `labels_`,
-        `predict`, `cluster_proba`. "auto" chooses it by the gaps between eigenvalues.
+        Number of clusters of the embedding, found after the fit: `labels_`, `predict`,
+        `cluster_proba`. "auto" chooses it by the gaps between eigenvalues.
     encoder : {"auto", "mlp", "cnn", "small-cnn", "dense-cnn"} or nn.Module, default "auto"
         "auto": for images (n, channels, height, width) or (n, height, width) "dense-cnn" (the
         paper's recipe: "cnn"), else "mlp", which learns on principal components of the rows (the
