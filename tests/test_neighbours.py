@@ -7,11 +7,13 @@ import torch
 from scipy.stats import binom
 from sklearn.neighbors import NearestNeighbors
 
+from selfview import SelfView
 from selfview.errors import SelfViewWarning
 from selfview.neighbours import cells, engine, search
 from selfview.neighbours.search import Neighbours, nearest, search_points
 from selfview.rows import base, on_disk, projection
 from selfview.rows.conversion import as_rows
+from selfview.saving.tensor_file import read_state
 from selfview.training.loop import Step
 
 
@@ -176,6 +178,19 @@ def test_what_was_found_is_taken_for_the_same_rows_up_to_rounding(rng, tmp_path,
     torch.testing.assert_close(again, first)
     with pytest.raises(TypeError, match="not callable"):
         drawn(X, tmp_path, dict(mean_norm=1.1, column_stds=(0.3, 2.0)))
+
+
+@pytest.mark.filterwarnings("ignore::selfview.errors.SelfViewWarning")  # emulated on some
+@pytest.mark.parametrize("groups", [None, np.arange(300) % 2])
+def test_a_fit_in_bfloat16_searches_in_float32(rng, tmp_path, groups):
+    X = rng.normal(size=(300, 20)).astype(np.float32)
+    found = {}
+    for precision in ("float32", "bfloat16"):
+        folder = tmp_path / precision
+        options = dict(epochs=1, random_state=0, verbose=0, precision=precision)
+        SelfView(**options, checkpoint=folder).fit(X, groups=groups)
+        found[precision] = read_state(folder / Neighbours.FILE)[0]["numbers"]
+    assert torch.equal(found["float32"], found["bfloat16"])
 
 
 def ring(n=40, count=2, chance=0.0):

@@ -65,5 +65,6 @@ def two_views(
             )
         found.append(moved(x, perturbations))
     if neighbours:
-        found.append(neighbours.draw(step).unsqueeze(1))
+        with torch.autocast(x.device.type, enabled=False):  # the first draw searches for all
+            found.append(neighbours.draw(step).unsqueeze(1))
     return torch.cat(found, 1).flatten(0, 1)
