@@ -1,20 +1,16 @@
 """SelfView: the paper's method as a scikit-learn estimator. `_phases` is its Algorithm 4."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from selfview.estimator import clustering, parameters
-from selfview.estimator.epoch_end import EpochEnd
 from selfview.estimator.pairs import two_views
 from selfview.estimator.plan import FitPlan
 from selfview.estimator.prototypes import PrototypeEmbedder
-from selfview.estimator.recipes import RECIPES, SCHEDULES
 from selfview.losses import info_nce, swapped_kl
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead
@@ -144,8 +140,6 @@ class SelfView(PrototypeEmbedder):
     (100, 3)
     """
 
-    n_components: int = field(default=10, kw_only=False)
-    recipe: str = "selfview"
     n_prototypes: int = 100
     n_clusters: int | str | None = None
     encoder: str | nn.Module = "auto"
@@ -162,23 +156,10 @@ class SelfView(PrototypeEmbedder):
     temperature: str | float = "adaptive"
     target_entropy: str | float = "auto"
     warmup: str | float = "auto"
-    epochs: str | int = "auto"
-    batch_size: int = 256
-    learning_rate: str | float = "auto"
-    schedule: str = "auto"
     axes: str = "auto"
-    precision: str = "auto"
-    device: str | torch.device = "auto"
-    random_state: Any = None
-    checkpoint: Any = None
-    on_epoch: Callable[[EpochEnd], object] | None = None
-    max_seconds: float | None = None
-    verbose: int = 1
 
     _checks: ClassVar[parameters.Checks] = {
         **PrototypeEmbedder._checks,
-        "recipe": partial(parameters.one_of, options=list(RECIPES)),
-        "schedule": partial(parameters.one_of, options=["auto", *SCHEDULES]),
         "axes": partial(parameters.one_of, options=("auto", "principal", "learned")),
         "batch_norm": partial(parameters.one_of, options=encoders.BATCH_NORM),
         "views": partial(parameters.one_of, options=list(VIEWS)),

@@ -7,6 +7,7 @@ variance: 1 for a network whose output is always the mean row.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -243,10 +244,11 @@ class SparseAutoEncoder(AutoEncoder):
     target_activation: float = 0.2
     penalty: float = 3.0
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        parameters.share("target_activation", self.target_activation)
-        parameters.positive("penalty", self.penalty)
+    _checks: ClassVar[parameters.Checks] = {
+        **AutoEncoder._checks,
+        "target_activation": parameters.share,
+        "penalty": parameters.positive,
+    }
 
     def _encoder(self, plan: FitPlan) -> nn.Sequential:
         norm = self._norm(affine=True)
@@ -298,9 +300,13 @@ class DenoisingAutoEncoder(AutoEncoder):
     corruption: str = "masking"
     level: float = 0.25
 
+    _checks: ClassVar[parameters.Checks] = {
+        **AutoEncoder._checks,
+        "corruption": partial(parameters.one_of, options=CORRUPTIONS),
+    }
+
     def check_parameters(self) -> None:
         super().check_parameters()
-        parameters.one_of("corruption", self.corruption, CORRUPTIONS)
         check = parameters.share if self.corruption == "masking" else parameters.positive
         check("level", self.level)
 

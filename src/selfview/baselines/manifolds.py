@@ -7,7 +7,8 @@ fits a sample of the rows and places the others by their neighbours in it.
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,12 +39,12 @@ class Manifold(Reducer):
     max_rows: int = MAX_ROWS
     fit_rows: int | None = None
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        parameters.integer("n_neighbors", self.n_neighbors, at_least=1)
-        parameters.integer("max_rows", self.max_rows, at_least=2)
-        if self.fit_rows is not None:
-            parameters.integer("fit_rows", self.fit_rows, at_least=2)
+    _checks: ClassVar[parameters.Checks] = {
+        **Reducer._checks,
+        "n_neighbors": partial(parameters.integer, at_least=1),
+        "max_rows": partial(parameters.integer, at_least=2),
+        "fit_rows": partial(parameters.integer_or_none, at_least=2),
+    }
 
     def _check_size(self, rows: Rows) -> None:
         super()._check_size(rows)

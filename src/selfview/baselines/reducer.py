@@ -5,8 +5,9 @@ A method defines `_learn`, which returns named arrays, and `_embed`, which embed
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -46,6 +47,8 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     n_components: int = field(default=10, kw_only=False)
     random_state: Any = None
+
+    _checks: ClassVar[parameters.Checks] = {"n_components": partial(parameters.integer, at_least=1)}
 
     def _learn(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:
         """The arrays that `_embed` needs, learned from all rows."""
@@ -149,7 +152,8 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self.embedding_dim_
 
     def check_parameters(self) -> None:
-        parameters.integer("n_components", self.n_components, at_least=1)
+        """Raise InputError if a parameter is not what it may be."""
+        parameters.check_all(self, self._checks)
 
     def _check_size(self, rows: Rows) -> None:
         if self.n_components > min(rows.n, rows.n_features) or rows.n < 2:
