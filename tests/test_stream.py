@@ -57,7 +57,8 @@ def test_a_pass_in_chunks_is_called_what_it_is(passed):
 def test_a_stream_warns_of_nothing_while_it_goes_on():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        streamed(np.random.default_rng(0).normal(size=(512, 20)))
+        model = streamed(np.random.default_rng(0).normal(size=(512, 20)))
+    assert len(model.history_) == 2
 
 
 def test_the_first_chunk_fixes_no_end(passed):
