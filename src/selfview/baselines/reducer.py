@@ -17,7 +17,12 @@ from sklearn.utils.validation import validate_data
 
 from selfview.errors import FileFormatError, InputError
 from selfview.estimator import parameters
-from selfview.estimator.transform import UnfittedError, saved_table, table_rows
+from selfview.estimator.transform import (
+    UnfittedError,
+    description,
+    saved_table,
+    table_rows,
+)
 from selfview.rows.base import Rows
 from selfview.rows.conversion import expect_shape
 from selfview.rows.in_memory import ArrayRows, SparseRows
@@ -172,16 +177,8 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
             The folder is made; a model already in it is replaced.
         """
         self._fitted()
-        names = getattr(self, "feature_names_in_", None)
-        meta = {
-            "class": type(self).__name__,
-            "parameters": model_file.plain_parameters(self),
-            "shape_in": list(self.shape_in_),
-            "feature_names_in": None if names is None else [str(name) for name in names],
-            "table": None if self.preparation_ is None else self.preparation_.table_.to_json(),
-        }
         tensors = {name: torch.from_numpy(np.array(a)) for name, a in self.arrays_.items()}
-        model_file.write_model(Path(path), tensors, meta)
+        model_file.write_model(Path(path), tensors, description(self))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:

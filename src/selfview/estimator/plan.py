@@ -2,7 +2,9 @@
 
 import time
 import zlib
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.devices import resolve_device, resolve_precision
 from selfview.estimator.recipes import USUAL_NORM, Kind, Settings, by_angle, input_scale
-from selfview.neighbours.across_groups import without_differences
+from selfview.neighbours.across_groups import GroupNeighbours, without_differences
 from selfview.neighbours.precomputed import LinkedNeighbours, LinkedRows
 from selfview.neighbours.search import Neighbours, searchable
 from selfview.networks import encoders
@@ -158,3 +160,41 @@ def projected_rows(
 
     tensors = current().from_main(lambda: kept(path, about, find))
     return ProjectedRows(rows, Projection.of_tensors(tensors))
+
+
+def with_neighbours(
+    plan: FitPlan,
+    rows: Rows,
+    groups: NDArray[np.int64] | None,
+    metric: str,
+    folder: Path | None,
+) -> FitPlan:
+    """The plan with neighbours, if its settings ask for any; they are found when first drawn."""
+    settings, stream = plan.settings, plan.stream
+    if not settings.neighbours:
+        return plan
+    among = stream.window if stream else plan.projected or rows
+
+    def take(index: NDArray[np.intp]) -> Tensor:
+        return plan.formed(among.pick(index))
+
+    if plan.links is not None:
+        return replace(plan, neighbours=LinkedNeighbours(plan.links, take))
+    as_they_are = metric != "auto" or not settings.search_components
+    make: Callable[..., Neighbours] = Neighbours
+    if groups is not None:
+        make = partial(GroupNeighbours, groups=groups)
+    neighbours = make(
+        rows if as_they_are and not stream else among,
+        take,
+        count=settings.neighbours,
+        first=rows.n,
+        angle=settings.by_angle,
+        components=settings.search_components,
+        metric=metric,
+        scale=input_scale(plan.summary),
+        about=asdict(plan.summary),
+        folder=folder,
+        walk=lambda epoch: settings.walk_at(epoch / max(plan.epochs, 1)),
+    )
+    return replace(plan, neighbours=neighbours)

@@ -1,7 +1,6 @@
 """What surrounds SelfView's algorithm: a fit's plan, the network, its delivery, its verdict."""
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -18,11 +17,12 @@ from selfview.estimator.clustering import ClusteringMixin
 from selfview.estimator.embedder import Embedder
 from selfview.estimator.explaining import ExplainMixin
 from selfview.estimator.forecast import encoder_name
-from selfview.estimator.plan import FitPlan, projected_rows
+from selfview.estimator.plan import FitPlan, projected_rows, with_neighbours
 from selfview.estimator.recipes import FEW_ROWS, RECIPES, input_scale, settings_of
 from selfview.estimator.showing import ShowMixin
-from selfview.neighbours.across_groups import GroupNeighbours, usable_groups
-from selfview.neighbours.precomputed import LinkedNeighbours, brought, linked_rows
+from selfview.estimator.verdict import Setting
+from selfview.neighbours.across_groups import usable_groups
+from selfview.neighbours.precomputed import brought, linked_rows
 from selfview.neighbours.search import Neighbours
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead, ScaledEncoder
@@ -140,7 +140,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         plan = replace(plan, settings=settings_of(self, plan))
         if plan.groups is not None:
             self._check_neighbours_of_groups(plan)
-        return self._with_neighbours(rows, plan, groups, folder)
+        return with_neighbours(plan, rows, groups, self.metric, folder)
 
     def _check_neighbours_of_groups(self, plan: FitPlan) -> None:
         """Raise InputError if the parameters ask for other neighbours than groups have."""
@@ -155,39 +155,6 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
                 f"{name} must be left out with groups, whose neighbours are found in a way of "
                 "their own"
             )
-
-    def _with_neighbours(
-        self, rows: Rows, plan: FitPlan, groups: NDArray[np.int64] | None, folder: Path | None
-    ) -> FitPlan:
-        """The plan with neighbours, if it asks for any."""
-        if not plan.settings.neighbours:
-            return plan
-        stream = plan.stream
-        among = stream.window if stream else plan.projected or rows
-
-        def take(index: NDArray[np.intp]) -> Tensor:
-            return plan.formed(among.pick(index))
-
-        if plan.links is not None:
-            return replace(plan, neighbours=LinkedNeighbours(plan.links, take))
-        as_they_are = self.metric != "auto" or not plan.settings.search_components
-        make: Callable[..., Neighbours] = Neighbours
-        if groups is not None:
-            make = partial(GroupNeighbours, groups=groups)
-        neighbours = make(
-            rows if as_they_are and not stream else among,
-            take,
-            count=plan.settings.neighbours,
-            first=rows.n,
-            angle=plan.settings.by_angle,
-            components=plan.settings.search_components,
-            metric=self.metric,
-            scale=input_scale(plan.summary),
-            about=asdict(plan.summary),
-            folder=folder,
-            walk=lambda epoch: plan.settings.walk_at(epoch / max(plan.epochs, 1)),
-        )
-        return replace(plan, neighbours=neighbours)
 
     def _network(self, plan: FitPlan) -> EncoderHead:
         normed = self.batch_norm in ("both", "encoder")
@@ -295,11 +262,11 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         uniform = 2 * math.log(self.n_prototypes)
         return uniform + plan.settings.contrast * math.log(min(rows.n, self.batch_size))
 
-    def _suspects(self, plan: FitPlan) -> list[health.Setting]:
+    def _suspects(self, plan: FitPlan) -> list[Setting]:
         given = {"epsilon": self.epsilon, "xi": self.xi, "contrast": self.contrast or "auto"}
         usual = asdict(settings_of(type(self)(recipe=self.recipe), plan))
         settings = [
-            health.Setting(name, float(value), usual[name])
+            Setting(name, float(value), usual[name])
             for name, value in given.items()
             if value != "auto"
         ]

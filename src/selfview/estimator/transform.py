@@ -110,16 +110,10 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             The folder is made; a model already in it is replaced.
         """
         network = self._fitted_network()
-        names = getattr(self, "feature_names_in_", None)
         tensors, clusters = self._cluster_tensors()
-        meta = {
-            "class": type(self).__name__,
-            "parameters": model_file.plain_parameters(self),
-            "shape_in": list(self.shape_in_),
+        meta = description(self) | {
             "epochs": self.epochs_,
             "seed": self.seed_,
-            "feature_names_in": None if names is None else [str(name) for name in names],
-            "table": None if self.preparation_ is None else self.preparation_.table_.to_json(),
             "history": self.history_,
             "health": self.health_,
             "clusters": clusters,
@@ -239,6 +233,18 @@ def _filled_up(x: Tensor) -> Tensor:
 def table_rows(X: Any, table: TablePreparation | None) -> Rows:
     """`X` as rows; a data frame of mixed columns as `table` prepares it."""
     return as_rows(X if table is None or isinstance(X, Rows) else table.transform(X))
+
+
+def description(model: Any) -> dict[str, Any]:
+    """What every model file tells: class, parameters, and what its rows are."""
+    names, table = getattr(model, "feature_names_in_", None), model.preparation_
+    return {
+        "class": type(model).__name__,
+        "parameters": model_file.plain_parameters(model),
+        "shape_in": list(model.shape_in_),
+        "feature_names_in": None if names is None else [str(name) for name in names],
+        "table": None if table is None else table.table_.to_json(),
+    }
 
 
 def saved_table(saved: Any, shape: tuple[int, ...]) -> TablePreparation | None:
