@@ -66,9 +66,9 @@ def structure(
         Different rows.
     components : pair of ndarray
         Their `principal_components`.
-    cosine : bool
+    cosine : bool, default False
         Rows are of length 1, and so surrogates are made.
-    seed : int
+    seed : int, default 0
         Of the permutations.
 
     Examples
@@ -168,11 +168,11 @@ def neighbour_metrics(
     ----------
     X : ndarray (n, n_features)
     Z : ndarray (n, dim)
-    cosine : bool
+    cosine : bool, default False
         Compare directions, not positions.
-    seed : int
+    seed : int, default 0
         Of the surrogates in `structure`.
-    paired : bool
+    paired : bool, default False
         Rows stand two by two: the neighbour of each is the other. Else its nearest rows are.
 
     Returns

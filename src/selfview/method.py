@@ -181,7 +181,8 @@ class SelfView(PrototypeEmbedder):
     def _phases(self, network: EncoderHead, plan: FitPlan) -> list[Phase]:
         k, iterations, settings = self.n_prototypes, self.sinkhorn_iterations, plan.settings
         learns = any(p.requires_grad for p in network.encoder.parameters())
-        every = settings.every if learns else 1  # else only the prediction has anything to learn
+        # Of a frozen encoder only the prediction has anything to learn.
+        every = settings.adversarial_every if learns else 1
 
         def targets(logits: Tensor, step: Step) -> Tensor:
             """Targets of a view, with the temperature that the last view left (Algorithm 2)."""

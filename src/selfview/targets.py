@@ -29,7 +29,7 @@ def sinkhorn(
     logits : Tensor (batch, k)
     temperature : float
     iterations : int
-    shard : BatchShard
+    shard : BatchShard, default the whole batch
         Which rows of the batch these are, if several processes hold it: column sums are over all.
 
     Returns

@@ -30,7 +30,7 @@ def kl_sparsity(activation: Tensor, target: float, shard: BatchShard = WHOLE_BAT
     activation : Tensor (batch, dim)
         Between 0 and 1.
     target : float
-    shard : BatchShard, default all rows
+    shard : BatchShard, default the whole batch
         Which rows of the batch these are, if several processes hold it.
 
     Examples
@@ -55,7 +55,7 @@ def corrupt(
     level : float
         Probability that an entry is zeroed, or the noise's standard deviation.
     generator : torch.Generator
-    shard : BatchShard, default all rows
+    shard : BatchShard, default the whole batch
         Which rows of the batch these are, if several processes hold it.
 
     Examples

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from torch import nn
 
 from selfview.errors import InputError
-from selfview.neighbours.precomputed import brought
+from selfview.neighbours.precomputed import is_precomputed
 from selfview.networks.encoders import ENCODERS
 
 Checks = Mapping[str, Callable[[str, Any], object]]  # of a class' parameters, by their names
@@ -122,7 +122,7 @@ def encoder(name: str, value: Any) -> Any:
 
 def neighbours(name: str, value: Any) -> Any:
     """`value` if it is "auto", a number, an array of row numbers or a sparse graph."""
-    return value if brought(value) else integer_or(name, value, word="auto", at_least=0)
+    return value if is_precomputed(value) else integer_or(name, value, word="auto", at_least=0)
 
 
 def metric(name: str, value: Any) -> str:

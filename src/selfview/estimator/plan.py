@@ -25,7 +25,7 @@ from selfview.networks import encoders
 from selfview.rows.base import Rows, Summary
 from selfview.rows.projection import ProjectedRows, Projection, principal_components
 from selfview.rows.stream import Stream
-from selfview.saving.checkpoints import kept
+from selfview.saving.checkpoints import load_or_make
 from selfview.tables.preparation import TablePreparation
 from selfview.training.loop import n_batches
 
@@ -52,7 +52,7 @@ class FitPlan:
     stream: Stream | None = None  # of which this is a pass
     table: TablePreparation | None = None  # which made the rows, of a mixed data frame
     groups: NDArray[np.int64] | None = None  # of every row: what is not to be learned
-    links: LinkedRows | None = None  # neighbours that the user brought
+    links: LinkedRows | None = None  # neighbours that the user is_precomputed
     neighbours: Neighbours | LinkedNeighbours | None = None  # of which second views are drawn
     projected: ProjectedRows | None = None  # what the network sees, if not the rows themselves
     settings: Settings = field(default_factory=Settings)  # of SelfView
@@ -65,9 +65,9 @@ class FitPlan:
 
     def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:
         """The rows of the given numbers, as the network takes them."""
-        return self.formed(rows.take(index))
+        return self.as_input(rows.take(index))
 
-    def formed(self, x: Tensor) -> Tensor:
+    def as_input(self, x: Tensor) -> Tensor:
         """Rows as the network takes them: shape, device, layout in memory."""
         layout = torch.channels_last if len(self.shape) == 3 else torch.contiguous_format
         return x.reshape(-1, *self.shape).to(self.device).contiguous(memory_format=layout)
@@ -158,7 +158,7 @@ def projected_rows(
             )
         return found.tensors()
 
-    tensors = current().from_main(lambda: kept(path, about, find))
+    tensors = current().from_main(lambda: load_or_make(path, about, find))
     return ProjectedRows(rows, Projection.of_tensors(tensors))
 
 
@@ -176,7 +176,7 @@ def with_neighbours(
     among = stream.window if stream else plan.projected or rows
 
     def take(index: NDArray[np.intp]) -> Tensor:
-        return plan.formed(among.pick(index))
+        return plan.as_input(among.pick(index))
 
     if plan.links is not None:
         return replace(plan, neighbours=LinkedNeighbours(plan.links, take))

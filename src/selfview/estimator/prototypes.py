@@ -22,7 +22,7 @@ from selfview.estimator.recipes import FEW_ROWS, RECIPES, input_scale, settings_
 from selfview.estimator.showing import ShowMixin
 from selfview.estimator.verdict import Setting
 from selfview.neighbours.across_groups import usable_groups
-from selfview.neighbours.precomputed import brought, linked_rows
+from selfview.neighbours.precomputed import is_precomputed, linked_rows
 from selfview.neighbours.search import Neighbours
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead, ScaledEncoder
@@ -92,7 +92,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
             )
         if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
             plan = replace(plan, summary=replace(plan.summary, column_stds=()))
-        if brought(self.neighbours):
+        if is_precomputed(self.neighbours):
             if stream:
                 raise InputError(
                     "neighbours must be a number in a stream, whose rows come one chunk after the "
@@ -103,9 +103,9 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        asked = brought(self.neighbours) or self.neighbours not in ("auto", 0)
+        asked = is_precomputed(self.neighbours) or self.neighbours not in ("auto", 0)
         if len(set(VIEWS[self.views])) > 1 and asked:
-            got = "a graph" if brought(self.neighbours) else repr(self.neighbours)
+            got = "a graph" if is_precomputed(self.neighbours) else repr(self.neighbours)
             raise InputError(
                 f"views={self.views!r} makes both views, got neighbours={got}, which asks for a "
                 "neighbour as the second: set neighbours=0, or name one kind of views"
@@ -164,7 +164,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         dim = self._embedding_dim(encoder, plan)
         if plan.projected is not None and RECIPES[self.recipe].start != "random":
             assert isinstance(encoder, nn.Sequential)
-            self._begin(encoder, plan, plan.projected)
+            self._start_last_layer(encoder, plan, plan.projected)
         if not isinstance(self.encoder, nn.Module):  # a custom one takes the rows as they are
             scale = 1.0 if plan.projected else input_scale(plan.summary)
             encoder = ScaledEncoder(scale, *encoder.children())
@@ -172,7 +172,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
         return EncoderHead(encoder, head, epsilon=plan.settings.epsilon, temperature=start)
 
-    def _begin(self, encoder: nn.Sequential, plan: FitPlan, seen: ProjectedRows) -> None:
+    def _start_last_layer(self, encoder: nn.Sequential, plan: FitPlan, seen: ProjectedRows) -> None:
         """Initialise the last layer by the rows, and by their neighbours if there are enough."""
         many = plan.alone and plan.n >= FEW_ROWS and RECIPES[self.recipe].start == "locality"
         if many and isinstance(plan.neighbours, Neighbours):
@@ -204,7 +204,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
             "width": settings.width,
             "neighbours": settings.neighbours,
             "contrast": settings.contrast,
-            "adversarial_share": 1 / settings.every,
+            "adversarial_share": 1 / settings.adversarial_every,
             "epsilon": settings.epsilon,
             "xi": settings.xi,
             "target_entropy": settings.target_entropy,

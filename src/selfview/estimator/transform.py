@@ -131,7 +131,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Parameters
         ----------
         path : str or Path
-        encoder : nn.Module, optional
+        encoder : nn.Module or None, default None
             Needed if the model was fitted with a custom encoder: its architecture, whose weights
             are then read from the folder.
         """
@@ -214,7 +214,7 @@ def map_rows(
             part = slice(start, min(start + TRANSFORM_ROWS, rows.n))
             x = rows.take(part)
             rows.check_chunk(start, x)
-            x = plan.formed(x)
+            x = plan.as_input(x)
             x = _filled_up(x) if fill_up else x
             out[part] = function(x)[: part.stop - start].float().cpu().numpy()
     return out

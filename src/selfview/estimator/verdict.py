@@ -97,9 +97,9 @@ def verdict(
         Columns of the embedding, and of the data.
     steps : int
         Optimiser steps done.
-    highest_loss : float
+    highest_loss : float, default infinity
         That of predictions which say nothing; a loss above is of confident wrong ones.
-    settings : sequence of Setting
+    settings : sequence of Setting, default none
         Parameters that may have caused a bad end. The one farthest off is named.
     """
     suspects = [setting for setting in settings if setting.far_off]
@@ -184,12 +184,12 @@ class VerdictMixin:
         if plan.groups is not None:  # nearest rows are to be kept within a group, not across
             among = np.flatnonzero(plan.groups == np.bincount(plan.groups).argmax())
         index = np.random.default_rng(plan.seed).permutation(among)[:HEALTH_ROWS]
-        x = plan.formed(rows.pick(index))
+        x = plan.as_input(rows.pick(index))
         Z = network.encoder(x).float().cpu().numpy()
         few = min(health.SAMPLE_ROWS, max(health.MIN_ROWS, HEALTH_ENTRIES // rows.n_features))
         compared, points = x[:few], Z[:few]
         if plan.links is not None:  # what is to be kept are the user's links
-            compared = plan.formed(rows.pick(plan.links.pairs(few // 2, plan.seed)))
+            compared = plan.as_input(rows.pick(plan.links.pairs(few // 2, plan.seed)))
             points = network.encoder(compared).float().cpu().numpy()
         X = compared.flatten(1).float().cpu().numpy() / np.asarray(
             plan.summary.column_stds or 1, np.float32

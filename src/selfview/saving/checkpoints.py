@@ -46,22 +46,22 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
-def kept(
+def load_or_make(
     path: Path | None, about: Mapping[str, Any], make: Callable[[], dict[str, Tensor]]
 ) -> dict[str, Tensor]:
-    """Tensors from the file at `path` if it is about the same, else made now and written there.
+    """Tensors from the file at `path` if its description is `about`, else made and written there.
 
-    `about` is what the tensors depend on, as JSON can hold it. Without a path nothing is kept.
+    `about` is what the tensors depend on, as JSON can hold it. Without a path nothing is written.
     """
-    found = recalled(path, about)
+    found = load_if_same(path, about)
     if found is None:
         found = make()
         write_kept(path, about, found)
     return found
 
 
-def recalled(path: Path | None, about: Mapping[str, Any]) -> dict[str, Tensor] | None:
-    """Tensors from the file at `path`, if it is there and about the same."""
+def load_if_same(path: Path | None, about: Mapping[str, Any]) -> dict[str, Tensor] | None:
+    """Tensors from the file at `path`, if it is there and its description is `about`."""
     if path is not None:
         with suppress(FileFormatError):
             tensors, meta = read_state(path)
@@ -71,7 +71,7 @@ def recalled(path: Path | None, about: Mapping[str, Any]) -> dict[str, Tensor] |
 
 
 def write_kept(path: Path | None, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Write what `recalled` reads; nothing without a path."""
+    """Write tensors with their description; nothing without a path."""
     if path is not None:
         write_state(path, tensors, _as_read(about))
 
