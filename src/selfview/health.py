@@ -42,7 +42,7 @@ def prototype_use(p: Floats) -> float:
 
 
 def relative_entropy(p: Floats) -> float:
-    """Mean entropy of the rows of `p` over log k: 1 if no row is told from another."""
+    """Mean entropy of the rows of `p` over log k: 1 if all rows have the same."""
     return float(_entropies(np.asarray(p, np.float64)).mean()) / math.log(p.shape[1])
 
 

@@ -179,29 +179,30 @@ class SelfView(PrototypeEmbedder):
     }
 
     def _phases(self, network: EncoderHead, plan: FitPlan) -> list[Phase]:
+        """The paper's Algorithm 4: one loss of two views, and one step of Adam on it."""
         k, iterations, settings = self.n_prototypes, self.sinkhorn_iterations, plan.settings
         learns = any(p.requires_grad for p in network.encoder.parameters())
         # Of a frozen encoder only the prediction has anything to learn.
         every = settings.adversarial_every if learns else 1
 
         def targets(logits: Tensor, step: Step) -> Tensor:
-            """Targets of a view, with the temperature that the last view left (Algorithm 2)."""
+            """Targets of a view (Algorithm 1), at a temperature that goes on adapting (2)."""
             logits = logits.detach().float()
             temperature = float(network.temperature)
             if self.temperature != "adaptive":
                 return sinkhorn(logits, temperature, iterations, step.shard)
             done = plan.stream.step(step.epoch) if plan.stream else step.epoch * plan.batches
             progress = done / settings.warmup if settings.warmup else 1.0
-            aim = scheduled_entropy(settings.target_entropy, k, progress)
+            aim = scheduled_entropy(settings.target_entropy, k, progress)  # Eq. 8
             q, temperature = adapt_temperature(logits, temperature, aim, iterations, step.shard)
             network.temperature.fill_(temperature)
             return q
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
-            """InfoNCE of neighbours; in every so many steps also the swapped prediction."""
+            """InfoNCE of two views; in every so many steps also the swapped prediction."""
             predicts = step.number % every == 0
             views = self.views if predicts else "none"
-            x = two_views(step, network, views, settings, plan.neighbours)
+            x = two_views(step, network, views, settings, plan.neighbours)  # Eq. 2, Algorithm 3
             with autocast_weights(network.layers, plan.device):
                 z = network.features(x, parts=2)
                 logits = network.logits(z, parts=2) if predicts else None

@@ -191,10 +191,10 @@ class Fit(LearnMixin):
         for name in ("checkpoint", "on_epoch", "max_seconds", "verbose", "device"):
             given.pop(name)
         about = {"number": rows.n, "shape": rows.shape, **asdict(plan.summary)}
-        told = {f"the rows' {name}": value for name, value in about.items()}
+        about_rows = {f"the rows' {name}": value for name, value in about.items()}
         if plan.groups is not None:
-            told["the rows' groups"] = zlib.crc32(plan.groups.tobytes())
-        return {"class": type(self).__name__, **given, **told}
+            about_rows["the rows' groups"] = zlib.crc32(plan.groups.tobytes())
+        return {"class": type(self).__name__, **given, **about_rows}
 
     def check_parameters(self) -> None:
         """Raise InputError if a parameter is not what it may be."""

@@ -96,8 +96,8 @@ class ExplainMixin:
             found = self._labels(rows) if labels is None else _own_labels(labels, rows.n)
             names, arrays = self._by_cluster(rows, found, start, steps)
         else:
-            told = self._by_component if by == "component" else self._by_row
-            names, arrays = told(rows, start, steps)
+            explain = self._by_component if by == "component" else self._by_row
+            names, arrays = explain(rows, start, steps)
         known = getattr(self, "feature_names_in_", None) if self.preparation_ is None else None
         features = feature_names(known, start.numel())
         explanation = Explanation(by, names, features, *(a.astype(np.float32) for a in arrays))

@@ -75,7 +75,7 @@ class LearnMixin(VerdictMixin, TransformMixin):
             progress,
             own_randomness(plan.seed),
             synchronised(network, group),
-            keeper.watch(training) as offer,
+            keeper.watch(training) as save_if_due,
         ):
 
             def after_step(part: EpochProgress) -> bool:
@@ -85,7 +85,7 @@ class LearnMixin(VerdictMixin, TransformMixin):
                     training.stopped = "max_seconds"
                     return True
                 with group.all_or_none():
-                    offer()
+                    save_if_due()
                 return False
 
             epochs_done = train(
@@ -112,7 +112,7 @@ class LearnMixin(VerdictMixin, TransformMixin):
                         training.stopped = "on_epoch" if asked else "max_seconds"
                         break
                     with group.all_or_none():
-                        offer()
+                        save_if_due()
             training.check()
             with group.all_or_none():
                 if epochs:

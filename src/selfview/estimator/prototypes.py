@@ -112,8 +112,8 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
             )
         highest = math.log(self.n_prototypes)
         if self.target_entropy != "auto" and float(self.target_entropy) > highest:
-            told = f"at most log(n_prototypes) = {highest:.3f}, got {self.target_entropy}"
-            raise InputError(f"target_entropy must be {told}")
+            expected = f"at most log(n_prototypes) = {highest:.3f}, got {self.target_entropy}"
+            raise InputError(f"target_entropy must be {expected}")
 
     def _identity(self, rows: Rows, plan: FitPlan) -> dict[str, Any]:
         links = {} if plan.links is None else {"neighbours": plan.links.checksum}

@@ -129,7 +129,7 @@ RECIPES = {
         learning_rate=2e-3,
         schedule="cosine",
         warmup=None,
-        # Dense rows: most of what tells them apart lies in few components. Tf-idf rows: it doesn't.
+        # Most of what distinguishes dense rows lies in few components; of tf-idf rows it doesn't.
         # A walk over few near neighbours stays within a cluster where as many nearest rows would
         # leave it; a cluster of few rows it leaves soon.
         dense=Kind(**_DENSE, neighbours=6, walk=0.8),

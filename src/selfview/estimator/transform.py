@@ -148,8 +148,8 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             return cls._rebuilt(tensors, meta, encoder if own else None)
         except model_file.DAMAGE as error:
             or_not = " (or the encoder passed is not the one it was fitted with)" if own else ""
-            told = model_file.reason(error)
-            raise FileFormatError(f"{file} is damaged{or_not}: {told}") from error
+            reason = model_file.reason(error)
+            raise FileFormatError(f"{file} is damaged{or_not}: {reason}") from error
 
     @classmethod
     def _rebuilt(

@@ -28,7 +28,7 @@ HEALTH_ENTRIES = 1 << 25  # of rows whose distances are compared
 BATCH_SIZE = 256  # the paper's
 
 MIN_STRUCTURE = 1.05
-MIN_GAIN = 0.1  # nats by which nearest rows must be told better than with PCA; thrice in short fits
+MIN_GAIN = 0.1  # nats by which nearest rows must be kept better than with PCA; thrice in short fits
 ENOUGH_ROWS = 200  # without structure, so many are noise; fewer may only be too few
 ENOUGH_STEPS = 50  # of the optimiser: what epochs="auto" plans for as few rows as show something
 MIN_PROTOTYPE_USE = 0.1
@@ -203,7 +203,7 @@ class VerdictMixin:
             **health.neighbour_metrics(X, points, **how),
             **self._diagnose(network, x, history),
         }
-        told = verdict(
+        result = verdict(
             found,
             dim=Z.shape[1],
             n_features=rows.n_features,
@@ -211,12 +211,12 @@ class VerdictMixin:
             highest_loss=self._highest_loss(rows, plan),
             settings=self._suspects(plan),
         )
-        words = str(told)
+        words = str(result)
         if stopped is not None:
             epochs = steps_of(history) / plan.batches
             words += f"; stopped by {stopped} after {epochs:.3g} of {plan.epochs} epochs"
-        healthy = told.outcome == SOUND
-        judged = {"healthy": healthy, "outcome": told.outcome, "verdict": words}
+        healthy = result.outcome == SOUND
+        judged = {"healthy": healthy, "outcome": result.outcome, "verdict": words}
         return {**found, **judged, "stopped": stopped}
 
     def _diagnose(self, network: Any, x: Tensor, history: History) -> dict[str, float]:  # noqa: ARG002

@@ -198,7 +198,7 @@ class EncoderHead(EncodingNetwork):
         return [layer for part in (*own, self.head) for layer in part.children()]
 
     def forward(self, x: Tensor, parts: int = 1) -> Tensor:
-        """Logits of rows; of `parts` batches whose rows stand in turn, as of each by itself."""
+        """Logits of rows; of `parts` interleaved batches, each as if it came alone."""
         return self.logits(self.features(x, parts), parts)
 
     def logits(self, z: Tensor, parts: int = 1) -> Tensor:

@@ -31,10 +31,10 @@ def differences(kept: Any, given: Any, name: str = "its description") -> list[st
     """
     if isinstance(kept, dict) and isinstance(given, dict):
         names = dict.fromkeys([*given, *kept])
-        return [told for n in names for told in differences(kept.get(n), given.get(n), n)]
+        return [each for n in names for each in differences(kept.get(n), given.get(n), n)]
     if isinstance(kept, list) and isinstance(given, list) and len(kept) == len(given):
         pairs = enumerate(zip(kept, given, strict=True))
-        return [told for i, pair in pairs for told in differences(*pair, f"{name}[{i}]")]
+        return [each for i, pair in pairs for each in differences(*pair, f"{name}[{i}]")]
     same = kept == given
     if isinstance(kept, float) and isinstance(given, float):
         same = same or math.isclose(kept, given, rel_tol=ROUNDING)
@@ -156,13 +156,13 @@ class Checkpoints:
             return
         with HeldInterrupts() as interrupts:
 
-            def offer() -> None:
+            def save_if_due() -> None:
                 if interrupts.pending or time.monotonic() > self._next:
                     self.keep(training)
                 interrupts.release()
 
             try:
-                yield offer
+                yield save_if_due
             except (TrainingError, CheckpointError) as error:
                 raise type(error)(f"{error}. {self._last_good()}") from error
 

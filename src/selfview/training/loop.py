@@ -183,8 +183,8 @@ def train(
                         loss, metrics = objective(step)
                     means = group.means({phase.name: loss.item(), **metrics}, shard, device)
                     if not math.isfinite(means[phase.name]):
-                        told = f"the {phase.name} became {means[phase.name]}"
-                        raise not_finite(told, step.epoch, [phase])
+                        what = f"the {phase.name} became {means[phase.name]}"
+                        raise not_finite(what, step.epoch, [phase])
                     gradients = group.gradients(loss, phase.parameters, shard)
                     _descend(phase, optimiser, gradients, step.epoch)
                     for name, value in means.items():
