@@ -109,8 +109,8 @@ def learn(values: Columns, choice: Choice, rows: NDArray[np.intp] | None = None)
         ]
     table = Table(tuple(columns), as_is)
     if not table.used:
-        reasons = "; ".join(f"{c.name!r}: {c.describe()}" for c in table.columns[:8])
-        raise InputError(f"no column is left to learn from ({reasons})")
+        told = "; ".join(f"{c.name!r}: {c.describe()}" for c in table.columns[:8])
+        raise InputError(f"no column is left to learn from ({told})")
     return table
 
 
