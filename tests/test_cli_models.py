@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_digits
 
 from selfview import SelfView
 from selfview.cli.compare import show
@@ -180,6 +181,19 @@ def test_an_address_is_named_whole_with_what_to_do(call, words):
     assert "://example.org/rows.csv is an address" in err
     assert "download it first" in err
     assert not list(Path().iterdir())
+
+
+def test_labels_may_be_those_of_a_dataset_by_name(call):
+    pixels, labels = load_digits(return_X_y=True)
+    np.save("z.npy", pixels[:, 18:22])
+    np.save("y.npy", labels)
+    words = ("--measures", "linear", "--json", "-")
+    code, scores, _ = call("evaluate", "z.npy", "digits", *words)
+    assert code == 0
+    assert scores == call("evaluate", "z.npy", "y.npy", *words)[1]
+    code, _, err = call("evaluate", "z.npy", "digits", "--groups", "writer")
+    assert code == 1
+    assert "no groups called 'writer'" in err
 
 
 def test_a_dash_makes_no_file(call, X):

@@ -155,6 +155,14 @@ def test_one_group_or_groups_of_one_row_are_left_aside_with_a_warning(batches, f
         np.testing.assert_array_equal(model.transform(X), fitted[0].transform(X))
 
 
+def test_groups_are_learned_in_bfloat16_too():
+    X, _, g = make_batches(n=40, columns=6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SelfViewWarning)  # of emulated bfloat16
+        model = SelfView(2, epochs=1, precision="bfloat16", **SMALL).fit(X, groups=g)
+    assert np.isfinite(model.embedding_).all()
+
+
 def test_a_group_of_one_row_among_others_is_embedded_too(batches):
     X, _, g = batches
     groups = g.copy()

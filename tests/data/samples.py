@@ -118,6 +118,12 @@ def write_vector_jsonl(path: Path) -> Path:
     return path
 
 
+def write_table_jsonl(path: Path) -> Path:
+    lines = [{"a": row[0], "b": row[1], "c": f"k{i % 2}"} for i, row in enumerate(ROWS.tolist())]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return path
+
+
 def write_jsonl(path: Path) -> Path:
     texts = ["the cat sat on mats", "dogs chase cats daily", "birds sing", "mats and dogs"]
     path.write_text(

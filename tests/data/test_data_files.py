@@ -347,8 +347,8 @@ def test_lines_of_a_jsonl_without_an_id_are_counted(tmp_path: Path) -> None:
 
 def test_a_jsonl_without_the_field_says_which_it_has(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"body": "some words", "n": 1}\n')
-    with pytest.raises(FileFormatError, match=r"no field 'text', but 'body', 'n'; name .* --text"):
-        read(tmp_path / "a.jsonl")
+    with pytest.raises(FileFormatError, match=r"no field 'txt', but 'body', 'n'; name .* --text"):
+        read(tmp_path / "a.jsonl", text="txt")
     (tmp_path / "a.jsonl").write_text('["some words"]\n')
     with pytest.raises(FileFormatError, match="not an object with named fields"):
         read(tmp_path / "a.jsonl")

@@ -35,6 +35,7 @@ CASES: dict[str, tuple[Callable[[Path], Path], int, int]] = {
     "mixed.csv": (samples.write_mixed_csv, 1200, 150),
     "mixed.parquet": (samples.write_mixed_parquet, 6000, 150),
     "texts.jsonl": (samples.write_jsonl, 100, 100),
+    "rows.jsonl": (samples.write_table_jsonl, 300, 100),
     "texts.csv": (samples.write_text_csv, 200, 80),
     "texts.txt": (samples.write_lines, 200, 60),
     "vectors.parquet": (samples.write_vector_parquet, 2000, 120),

@@ -161,9 +161,34 @@ def test_what_is_no_vector_is_refused_in_words(tmp_path):
     )
 
 
-def test_a_file_of_vectors_that_is_taken_for_texts_is_told_how_it_is_read(tmp_path):
+def test_a_file_of_vectors_without_the_option_is_told_how_it_is_read(tmp_path):
     path = jsonl(tmp_path / "a.jsonl", [{"id": 1, "embedding": [0.5, 1.0]}] * 3)
-    with pytest.raises(FileFormatError, match="or a list of numbers with --vector embedding"):
+    with pytest.raises(InputError, match="vectors are read with --vector"):
         read(path)
-    with pytest.raises(FileFormatError, match=r"fields are 'id', 'embedding'; did you mean 'emb"):
+    with pytest.raises(InputError, match=r"columns 'id', 'embedding'; did you mean 'emb"):
         read(path, vector="embeding")
+
+
+def test_json_lines_without_texts_are_a_table(tmp_path, rng):
+    numbers, kinds = rng.normal(size=(60, 2)), rng.choice(["a", "b"], 60)
+    lines = [
+        {"id": f"r{i}", "x": x, "late": y, "kind": kind, "tags": ["t"], "what": "w"}
+        for i, ((x, y), kind) in enumerate(zip(numbers, kinds, strict=True))
+    ]
+    del lines[0]["late"]
+    pd.DataFrame(lines).drop(columns="tags").to_csv(tmp_path / "a.csv", index=False)
+    dataset, same = read(jsonl(tmp_path / "a.jsonl", lines)), read(tmp_path / "a.csv")
+    np.testing.assert_allclose(dataset.X, same.X, rtol=1e-5)
+    assert dataset.ids.tolist() == same.ids.tolist()
+    # A new file may lack fields, and have them in another order; text beside --numeric is a column.
+    new = jsonl(tmp_path / "new.jsonl", [{"kind": "b", "x": 1.5}])
+    assert dataset.preparation.read(new).X.shape == (1, dataset.X.shape[1])
+    texts = jsonl(
+        tmp_path / "b.jsonl", [{"text": kind, "x": i % 7} for i, kind in enumerate(kinds)]
+    )
+    assert read(texts, categorical="text").X.shape == (60, 3)
+
+
+def test_whole_numbers_of_json_may_be_longer_than_64_bits(tmp_path):
+    path = jsonl(tmp_path / "a.jsonl", [{"n": i * 10**20, "m": i} for i in (1, 2, 4, 4)])
+    assert np.isfinite(read(path, numeric="n,m").X).all()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from selfview.cli.options import Seed, Target, known_target
-from selfview.cli.paths import check_file
+from selfview.cli.paths import NAMES, check_data, check_file
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -27,7 +27,9 @@ def evaluate(
     z: Annotated[Path, typer.Argument(metavar="Z", help="Embedding: .npy .npz .csv .parquet")],
     labels: Annotated[
         Path | None,
-        typer.Argument(help="Labels: the same kinds, or a text file with one label a line."),
+        typer.Argument(
+            help="Labels: the same kinds, a text file with one label a line, or a dataset's name."
+        ),
     ] = None,
     label: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="Column of LABELS, or of Z without it.")
@@ -62,8 +64,9 @@ def evaluate(
 
     Example: selfview evaluate embedding.npy labels.npy --measures linear,clustering
     """
-    for path in (z, labels, split):
+    for path in (z, split):
         check_file(path)
+    check_data(None if labels is None else str(labels))
     import json
     import warnings
 
@@ -160,6 +163,8 @@ def _inputs(
     from selfview.data.labels import as_measurements
     from selfview.errors import InputError
 
+    if labels is not None and str(labels) in NAMES and not labels.exists():
+        return _beside_dataset(z, str(labels), id, groups)
     for path in (z, labels):
         if path is not None:
             check_local(path)
@@ -181,6 +186,23 @@ def _inputs(
     if y is not None and target == "continuous":
         y = as_measurements(y, names)
     return np.asarray(found.X), y, of_group
+
+
+def _beside_dataset(
+    z: Path, name: str, id: str | None, groups: str | None
+) -> "tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]":
+    """The embedding in a file, with labels and groups of the dataset that it was made of."""
+    import numpy as np
+
+    from selfview.data import load_dataset
+    from selfview.errors import InputError
+
+    dataset = load_dataset(name)
+    if groups is not None and groups not in dataset.further:
+        there = ", ".join(dataset.further) or "none"
+        raise InputError(f"{name} has no groups called {groups!r}; there are {there}")
+    of_group = None if groups is None else dataset.further[groups]
+    return np.asarray(_features(z, None, id, None, strict=False).X), dataset.y, of_group
 
 
 def _columns(path: Path) -> tuple[str, ...]:

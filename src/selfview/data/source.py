@@ -16,6 +16,7 @@ from selfview.data.anndata_files import fit_anndata
 from selfview.data.dataset import Dataset, Options
 from selfview.data.folders import existing, files_under
 from selfview.data.guard import notify
+from selfview.data.json_lines import holds_text
 from selfview.data.named import DATASETS, load_dataset
 from selfview.data.parts import join_parts, parts_of
 from selfview.data.preparation import ROW_OPTIONS, ArrayPreparation, Preparation
@@ -42,7 +43,7 @@ def _fit_table(path: Path, options: Options, parts: Sequence[Path] = ()) -> Data
         return vectors.fit_vectors(path, options)
     if options.vector is not None:
         raise InputError(f"{path}: vectors are read from {' and '.join(vectors.SUFFIXES)} files")
-    if options.text is not None or kind == ".jsonl":
+    if options.text is not None or (kind == ".jsonl" and not named and holds_text(path)):
         return texts.fit_text(path, options)
     words = [name for name in ("vocabulary", "min_words") if name in options.given()]
     if words:
@@ -76,11 +77,7 @@ READERS: dict[str, tuple[Callable[[Path, Options], Dataset], tuple[str, ...]]] =
     ".zarr": (_fit_zarr, ("array", "groups", "id", "label", "layer", "use_rep")),
     ".h5ad": (fit_anndata, ("groups", "id", "label", "layer", "use_rep")),
     **dict.fromkeys((".csv", ".tsv", ".xlsx"), (_fit_table, (*_TABLE, "header"))),
-    ".parquet": (_fit_table, _TABLE),
-    ".jsonl": (
-        _fit_table,
-        ("groups", "id", "label", "min_words", "text", "vector", "vocabulary"),
-    ),
+    **dict.fromkeys((".parquet", ".jsonl"), (_fit_table, _TABLE)),
     ".txt": (texts.fit_text, (*_FROM_NAME, "min_words", "vocabulary")),
     **dict.fromkeys(audio.SUFFIXES, (audio.fit_audio, _FROM_NAME)),
     **dict.fromkeys(images.SUFFIXES, (images.fit_images, (*_FROM_NAME, "image_size"))),
@@ -159,8 +156,8 @@ def read(
         Tables: columns to use, to leave out, to take for categories, to take for numbers; see
         `TablePreparation`. A str names one column, or several with commas between them.
     text : str or None, default None
-        Field of a .jsonl file that holds the text; None: ``text``. Or column of a table whose
-        texts are the rows. A single .txt file holds a text a line.
+        Column of a table, or field of a .jsonl file, whose texts are the rows. None: the field
+        ``text`` of a .jsonl file that has one. A single .txt file holds a text a line.
     vector : str or None, default None
         Field of a .jsonl file, or column of a .parquet file, that holds a list of numbers, such as
         a sentence embedding.

@@ -1,4 +1,4 @@
-"""Tables: .csv, .tsv, .parquet, .xlsx; columns of any kind; ids, labels and groups by name.
+"""Tables: .csv, .tsv, .parquet, .xlsx, .jsonl; columns of any kind; ids, labels and groups by name.
 
 The rows of a large table are written to the cache once and mapped.
 """
@@ -17,6 +17,7 @@ import numpy as np
 from selfview.data.dataset import Array, Dataset, Options
 from selfview.data.delimited import DelimitedFile
 from selfview.data.excel import ExcelFile
+from selfview.data.json_lines import JsonLinesFile
 from selfview.data.mixed import SAMPLE_CELLS, SAMPLE_ROWS, learn_table, looks_plain
 from selfview.data.parquet import ParquetFile
 from selfview.data.preparation import Preparation
@@ -39,6 +40,7 @@ TABLES: dict[str, Callable[[Path, bool | None, Sequence[str]], TableFile]] = {
     ".tsv": DelimitedFile,
     ".parquet": ParquetFile,
     ".xlsx": ExcelFile,
+    ".jsonl": JsonLinesFile,
 }
 
 
@@ -59,7 +61,7 @@ class TableFilePreparation(Preparation):
     table: dict[str, Any] | None = None
 
     kind: ClassVar[str] = "table"
-    suffixes: ClassVar[str] = ".csv, .tsv, .parquet or .xlsx"
+    suffixes: ClassVar[str] = ".csv, .tsv, .parquet, .xlsx or .jsonl"
 
     @property
     def shape(self) -> tuple[int, ...]:

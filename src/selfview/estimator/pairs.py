@@ -65,6 +65,7 @@ def two_views(
             )
         found.append(perturbed(x, perturbations))
     if neighbours:
-        with torch.autocast(x.device.type, enabled=False):  # the first draw searches for all
+        # The first draw searches for them; bfloat16 has too few digits for distances.
+        with torch.autocast(x.device.type, enabled=False):
             found.append(neighbours.draw(step).unsqueeze(1))
     return torch.cat(found, 1).flatten(0, 1)

@@ -60,7 +60,9 @@ def columns_of(X: Any) -> dict[str, Values]:
 def objects_of(values: Sequence[Any] | Values) -> Values:
     """Any values as numbers if all are, else as texts."""
     if all(isinstance(v, int | float | np.number | None) for v in values):
-        return np.array([np.nan if v is None else v for v in values])
+        found = np.array([np.nan if v is None else v for v in values])
+        if found.dtype != object:  # as whole numbers beyond 64 bits are
+            return found
     return texts_of(values)
 
 
