@@ -77,7 +77,7 @@ def test_data_imports_nothing_of_learning():
 
 
 def test_evaluation_never_sees_a_model():
-    models = {"estimator", "method", "baselines", "networks", "storage"}
+    models = {"estimator", "method", "baselines", "networks", "training", "saving"}
     assert not {(a, b) for a, b in EDGES if a == "evaluation" and b in models}
 
 
