@@ -28,6 +28,19 @@ def swapped_kl(q1: Tensor, logits1: Tensor, q2: Tensor, logits2: Tensor) -> Tens
     """SwAV's swapped prediction, ``KL(q2 || p1) + KL(q1 || p2)``, ``p = softmax(logits)`` (Eq. 6).
 
     Each view predicts the target of the other.
+
+    Parameters
+    ----------
+    q1, q2 : Tensor (batch, k)
+        Targets of the two views, without gradient.
+    logits1, logits2 : Tensor (batch, k)
+        Predictions for the two views.
+
+    Examples
+    --------
+    >>> q = torch.full((2, 4), 0.25)
+    >>> swapped_kl(q, torch.zeros(2, 4), q, torch.zeros(2, 4)).item()
+    0.0
     """
     return kl(q2, logits1) + kl(q1, logits2)
 

@@ -140,6 +140,14 @@ def adversarial_perturbation(
     -------
     Tensor (batch * count, *shape)
         All perturbations of a row, then those of the next.
+
+    Examples
+    --------
+    >>> network, x = torch.nn.Linear(2, 3), torch.zeros(5, 2)
+    >>> p, draw = torch.softmax(network(x), 1).detach(), torch.Generator().manual_seed(0)
+    >>> r = adversarial_perturbation(network, x, p, epsilon=0.5, xi=0.1, generator=draw)
+    >>> torch.linalg.vector_norm(r, dim=1)
+    tensor([0.5000, 0.5000, 0.5000, 0.5000, 0.5000])
     """
     r = _random_starts(x, xi, generator, shard, count)
     p = p.repeat_interleave(count, 0)
