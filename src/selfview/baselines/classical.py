@@ -124,7 +124,7 @@ class NMF(Reducer):
     @property
     def n_iter_(self) -> int:
         """Iterations of coordinate descent that the fit took."""
-        self._fitted()
+        self._expect_fitted()
         return int(self.arrays_["n_iter"])
 
     def _embed(self, X: Matrix) -> Array:

@@ -12,19 +12,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
 from selfview.errors import FileFormatError, InputError
 from selfview.estimator import parameters
 from selfview.estimator.transform import (
-    UnfittedError,
+    FittedMixin,
     description,
     saved_table,
     table_rows,
 )
 from selfview.rows.base import Rows
-from selfview.rows.conversion import expect_shape
 from selfview.rows.in_memory import ArrayRows, SparseRows
 from selfview.saving import model_file
 from selfview.tables.preparation import TablePreparation, preparation_for
@@ -47,7 +45,7 @@ def _floats(matrix: Matrix) -> Matrix:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Reducer(FittedMixin):
     """Base of the methods without a network."""
 
     n_components: int = field(default=10, kw_only=False)
@@ -68,11 +66,8 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : ndarray, memmap, sparse matrix, Tensor, DataFrame or torch Dataset
-            Rows of features (n, n_features), or images, which are flattened. A data frame of mixed
-            columns goes through a `TablePreparation`, `preparation_`.
+        X : rows as in `SelfView.fit`; images are flattened
         y : ignored
-            Labels are never used.
 
         Returns
         -------
@@ -116,11 +111,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         ndarray (n, embedding_dim_)
         """
-        self._fitted()
-        rows = table_rows(X, self.preparation_)
-        expect_shape(rows, self.shape_in_, type(self).__name__)
-        if self.preparation_ is None:
-            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        rows = self._named_rows(X)
         rows.check()
         matrix = as_matrix(rows)
         return self._embed(matrix).astype(matrix.dtype, copy=False)
@@ -141,20 +132,11 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _width(self) -> int:
         return int(self.n_components)
 
-    def _fitted(self) -> None:
-        if not hasattr(self, "arrays_"):
-            name = type(self).__name__
-            raise UnfittedError(f"This {name} instance is not fitted yet: call 'fit' first")
-
     @property
     def n_parameters_(self) -> int | None:
         """The number of learned values; None where the fitted rows themselves are the model."""
-        self._fitted()
+        self._expect_fitted()
         return sum(array.size for array in self.arrays_.values() if array.ndim)
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.embedding_dim_
 
     def check_parameters(self) -> None:
         """Raise InputError if a parameter is not what it may be."""
@@ -176,7 +158,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         path : str or Path
             The folder is made; a model already in it is replaced.
         """
-        self._fitted()
+        self._expect_fitted()
         tensors = {name: torch.from_numpy(np.array(a)) for name, a in self.arrays_.items()}
         model_file.write_model(Path(path), tensors, description(self))
 
@@ -209,6 +191,5 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

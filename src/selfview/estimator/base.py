@@ -82,11 +82,8 @@ class Fit(LearnMixin):
 
         Parameters
         ----------
-        X : ndarray, memmap, sparse matrix, Tensor, DataFrame or torch Dataset
-            Rows of features (n, n_features), or images (n, channels, height, width). A data frame
-            of mixed columns goes through a `TablePreparation`, `preparation_`.
+        X : rows as in `SelfView.fit`
         y : ignored
-            Labels are never looked at.
 
         Returns
         -------

@@ -34,17 +34,50 @@ class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
     """The model was used before `fit`."""
 
 
-class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The half of an estimator that uses what `fit` has learned."""
+class FittedMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What all estimators do with rows once they are fitted."""
+
+    embedding_dim_: int
+    shape_in_: tuple[int, ...]
+    preparation_: TablePreparation | None = None  # of a data frame of mixed columns
+
+    def _expect_fitted(self) -> None:
+        if not hasattr(self, "shape_in_"):
+            name = type(self).__name__
+            raise UnfittedError(f"This {name} instance is not fitted yet: call 'fit' first")
+
+    def _rows(self, X: Any) -> Rows:
+        """`X` as rows, which must be of the shape that was fitted."""
+        self._expect_fitted()
+        rows = table_rows(X, self.preparation_)
+        expect_shape(rows, self.shape_in_, type(self).__name__)
+        return rows
+
+    def _named_rows(self, X: Any) -> Rows:
+        """The same; a warning tells if columns have other names than those of the fit."""
+        rows = self._rows(X)
+        if rows is not X and self.preparation_ is None:  # rows have no column names
+            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        return rows
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_dim_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class TransformMixin(FittedMixin):
+    """The part of an estimator that uses what `fit` has learned."""
 
     n_components: int
     encoder: str | nn.Module
     network_: EncodingNetwork
-    embedding_dim_: int
-    shape_in_: tuple[int, ...]
     epochs_: int
     seed_: int
-    preparation_: TablePreparation | None = None  # of a data frame of mixed columns
     _optimisers: list[Adam] | None
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -64,10 +97,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _apply(
         self, function: Callable[[Tensor], Tensor], X: Any, width: int
     ) -> NDArray[np.float32]:
-        rows = self._rows(X)
-        if rows is not X and self.preparation_ is None:  # rows have no column names
-            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
-        return self._map(function, rows, width)
+        return self._map(function, self._named_rows(X), width)
 
     def _map(
         self, function: Callable[[Tensor], Tensor], rows: Rows, width: int
@@ -78,13 +108,6 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         # A custom encoder may cost more for more rows.
         return map_rows(function, rows, plan, width, fill_up=isinstance(self.encoder, str))
 
-    def _rows(self, X: Any) -> Rows:
-        """`X` as rows, which must be of the shape that was fitted."""
-        self._fitted_network()
-        rows = table_rows(X, self.preparation_)
-        expect_shape(rows, self.shape_in_, type(self).__name__)
-        return rows
-
     @property
     def encoder_(self) -> nn.Module:
         """The fitted encoder: rows to embedding."""
@@ -92,14 +115,8 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return encoder
 
     def _fitted_network(self) -> Any:
-        if not hasattr(self, "network_"):
-            name = type(self).__name__
-            raise UnfittedError(f"This {name} instance is not fitted yet: call 'fit' first")
+        self._expect_fitted()
         return self.network_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.embedding_dim_
 
     def save(self, path: str | Path) -> None:
         """Write the model to the folder `path`, without pickle.
@@ -190,7 +207,6 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
