@@ -3,7 +3,7 @@
 import copy
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import replace
 from functools import cache, partial
@@ -50,7 +50,6 @@ class LearnMixin(VerdictMixin, TransformMixin):
     ) -> Self:
         """Train until so many epochs are done, and only then change the estimator."""
         group = current()
-        seen = rows if plan.projected is None else plan.projected
         network = training.network
         deadline = math.inf
         if self.max_seconds is not None and plan.stream is None:
@@ -88,22 +87,7 @@ class LearnMixin(VerdictMixin, TransformMixin):
                     save_if_due()
                 return False
 
-            epochs_done = train(
-                training.phases,
-                training.optimisers,
-                partial(plan.batch, seen),
-                seen.n,
-                epochs=epochs,
-                batch_size=self.batch_size,
-                seed=plan.seed,
-                device=plan.device,
-                precision=plan.precision,
-                start=training.part,
-                after_step=after_step,
-                group=group,
-                blocks=seen.blocks,
-            )
-            with closing(epochs_done):
+            with closing(self._train(rows, plan, training, epochs, after_step)) as epochs_done:
                 for row in epochs_done:
                     training.end_epoch(row)
                     progress.after_epoch(row)
@@ -120,6 +104,32 @@ class LearnMixin(VerdictMixin, TransformMixin):
             training.end_part()
         self._end(X, rows, plan, training)
         return self
+
+    def _train(
+        self,
+        rows: Rows,
+        plan: FitPlan,
+        training: TrainingState,
+        epochs: range,
+        after_step: Callable[[EpochProgress], bool],
+    ) -> Generator[dict[str, float], None, None]:
+        """The metrics of each epoch, which is trained when they are asked for."""
+        seen = plan.seen(rows)
+        return train(
+            training.phases,
+            training.optimisers,
+            partial(plan.batch, seen),
+            seen.n,
+            epochs=epochs,
+            batch_size=self.batch_size,
+            seed=plan.seed,
+            device=plan.device,
+            precision=plan.precision,
+            start=training.part,
+            after_step=after_step,
+            group=current(),
+            blocks=seen.blocks,
+        )
 
     def _asks_to_stop(self, rows: Rows, plan: FitPlan, training: TrainingState) -> bool:
         """Does `on_epoch` return True? The first process calls it, and all do as it says."""
@@ -148,8 +158,8 @@ class LearnMixin(VerdictMixin, TransformMixin):
 
     def _deliver(self, network: EncodingNetwork, rows: Rows, plan: FitPlan) -> FitPlan:
         """Finish a trained network; the plan for rows as they enter it from now on."""
-        seen = rows if plan.stream is None else plan.stream.window
-        self._finish(network, seen if plan.projected is None else plan.projected, plan)
+        newest = rows if plan.stream is None else plan.stream.window
+        self._finish(network, plan.seen(newest), plan)
         if plan.projected is None:
             return plan
         shape = encoders.input_shape(rows.shape, self.encoder)

@@ -63,6 +63,10 @@ class FitPlan:
         """Are the rows one set, neither in groups nor a stream?"""
         return self.groups is None and self.stream is None
 
+    def seen(self, rows: Rows) -> Rows:
+        """What the network sees of the rows: their components, or the rows themselves."""
+        return rows if self.projected is None else self.projected
+
     def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:
         """The rows of the given numbers, as the network takes them."""
         return self.as_input(rows.take(index))
@@ -173,7 +177,7 @@ def with_neighbours(
     settings, stream = plan.settings, plan.stream
     if not settings.neighbours:
         return plan
-    among = stream.window if stream else plan.projected or rows
+    among = stream.window if stream else plan.seen(rows)
 
     def take(index: NDArray[np.intp]) -> Tensor:
         return plan.as_input(among.pick(index))
