@@ -4,9 +4,9 @@
 
 A whole step of SelfView is timed, by its own recipe and by the paper's, with one way at a time
 switched off: "products" (gradients of convolutions as matrix products), "layout" (images with their
-channels last; without it there are no products either), "together" (views of a batch in one pass
-through linear layers), "constant" (weights as constants where a perturbation is searched for),
-"cast" (weights converted to bfloat16 once a step). Below 1.1, a way isn't worth its code.
+channels last; without it there are no products either), "views" (both views of a batch in one pass
+through linear layers), "gradients" (none of the weights while perturbations are found),
+"casts" (weights converted to bfloat16 once a step). Below 1.1, a way isn't worth its code.
 """
 
 import argparse
@@ -38,9 +38,9 @@ def one_after_another(layers: nn.Sequential, x: torch.Tensor, parts: int) -> tor
 WITHOUT = {
     "products": patch.object(Convolution, "forward", without_products),
     "layout": patch.object(Convolution, "forward", nn.Conv2d.forward),
-    "together": patch("selfview.networks.encoders.forward_views", one_after_another),
-    "constant": patch("selfview.estimator.pairs.without_weight_grad", lambda _: nullcontext()),
-    "cast": patch("selfview.method.autocast_weights", lambda *_: nullcontext()),
+    "views": patch("selfview.networks.encoders.forward_views", one_after_another),
+    "gradients": patch("selfview.estimator.pairs.without_weight_grad", lambda _: nullcontext()),
+    "casts": patch("selfview.method.autocast_weights", lambda *_: nullcontext()),
 }
 
 

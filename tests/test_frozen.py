@@ -52,7 +52,7 @@ def test_a_frozen_encoder_does_in_training_what_it_does_in_transform(blobs):
         model._complete(as_rows(blobs[0]), model._plan(as_rows(blobs[0])))
     ).train()
     x = torch.tensor(blobs[0], dtype=torch.float32)
-    assert torch.equal(network.both(x)[0], own.eval()(x))
+    assert torch.equal(network.features(x), own.eval()(x))
     assert network.head.training
 
 

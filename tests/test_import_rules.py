@@ -77,7 +77,7 @@ def test_data_imports_nothing_of_learning():
 
 
 def test_evaluation_never_sees_a_model():
-    models = {"estimator", "method", "baselines", "networks", "storage"}
+    models = {"estimator", "method", "baselines", "networks", "training", "saving"}
     assert not {(a, b) for a, b in EDGES if a == "evaluation" and b in models}
 
 
@@ -106,7 +106,7 @@ def test_the_modules_of_a_room_form_no_cycle(folder):
     files = [path for path in (SOURCE / folder).glob("*.py") if path.stem != "__init__"]
     graph = {module(path): set(modules_imported(path)) for path in files}
     graph = {name: {to for to in found if to in graph} - {name} for name, found in graph.items()}
-    tuple(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError
+    assert len([*graphlib.TopologicalSorter(graph).static_order()]) == len(graph)  # or CycleError
 
 
 # Calls of another class's private methods, and imports of private names, that are still there.

@@ -13,6 +13,7 @@ from selfview.neighbours import cells, engine, search
 from selfview.neighbours.search import Neighbours, nearest, search_points
 from selfview.rows import base, on_disk, projection
 from selfview.rows.conversion import as_rows
+from selfview.saving.tensor_file import read_state
 from selfview.training.loop import Step
 
 
@@ -179,6 +180,19 @@ def test_what_was_found_is_taken_for_the_same_rows_up_to_rounding(rng, tmp_path,
         drawn(X, tmp_path, dict(mean_norm=1.1, column_stds=(0.3, 2.0)))
 
 
+@pytest.mark.filterwarnings("ignore::selfview.errors.SelfViewWarning")  # emulated on some
+@pytest.mark.parametrize("groups", [None, np.arange(300) % 2])
+def test_a_fit_in_bfloat16_searches_in_float32(rng, tmp_path, groups):
+    X = rng.normal(size=(300, 20)).astype(np.float32)
+    found = {}
+    for precision in ("float32", "bfloat16"):
+        folder = tmp_path / precision
+        options = dict(epochs=1, random_state=0, verbose=0, precision=precision)
+        SelfView(**options, checkpoint=folder).fit(X, groups=groups)
+        found[precision] = read_state(folder / Neighbours.FILE)[0]["numbers"]
+    assert torch.equal(found["float32"], found["bfloat16"])
+
+
 def ring(n=40, count=2, chance=0.0):
     """Neighbours of rows on a ring, which draw numbers of rows instead of rows."""
     at = np.linspace(0, 2 * np.pi, n, endpoint=False)
@@ -194,21 +208,6 @@ def far(neighbours, times=200):
     drawn = [neighbours.draw(Step(torch.empty(0), 0.0, generator, rows)) for _ in range(times)]
     ahead = (np.stack(drawn) - rows) % n
     return np.minimum(ahead, n - ahead)
-
-
-@pytest.mark.filterwarnings("ignore::selfview.SelfViewWarning")  # of emulated bfloat16
-def test_a_fit_in_bfloat16_has_the_neighbours_of_one_in_float32(rng, monkeypatch):
-    X, found = rng.normal(size=(90, 6)).astype(np.float32), {}
-    for precision in ("float32", "bfloat16"):
-
-        def kept(self, precision=precision, searched=Neighbours._search):
-            found[precision] = searched(self)
-            return found[precision]
-
-        with monkeypatch.context() as patch:
-            patch.setattr(Neighbours, "_search", kept)
-            SelfView(2, epochs=1, precision=precision, random_state=0, verbose=0).fit(X)
-    np.testing.assert_array_equal(found["bfloat16"], found["float32"])
 
 
 def test_without_a_walk_only_neighbours_are_drawn():

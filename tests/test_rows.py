@@ -120,7 +120,9 @@ def test_the_first_bad_number_is_named_with_row_and_column(kind, bad, X, tmp_pat
 
 
 def test_large_but_finite_numbers_pass_the_check():
-    as_rows(np.full((4, 4), 3e38)).check()
+    rows = as_rows(np.full((4, 4), 3e38))
+    rows.check()
+    assert rows.summary().mean_norm == pytest.approx(6e38)
 
 
 @pytest.mark.parametrize(

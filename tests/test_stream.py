@@ -9,7 +9,8 @@ import torch
 from sklearn.datasets import load_digits
 from torch import nn
 
-from selfview import SelfView, evaluate, health, load_dataset
+from selfview import SelfView, evaluate, load_dataset
+from selfview.estimator import verdict
 from selfview.neighbours.search import nearest, search_points
 from selfview.rows.conversion import as_rows
 from selfview.rows.stream import WINDOW_BYTES, WINDOW_ROWS, Stream
@@ -49,15 +50,16 @@ def test_one_pass_over_a_stream_is_as_good_as_one_epoch(digits, passed):
 
 
 def test_a_pass_in_chunks_is_called_what_it_is(passed):
-    assert passed.health_["outcome"] == health.SOUND
+    assert passed.health_["outcome"] == verdict.SOUND
     noise = np.random.default_rng(0).normal(size=(1024, 20))
-    assert streamed(noise).health_["outcome"] == health.NOTHING
+    assert streamed(noise).health_["outcome"] == verdict.NOTHING
 
 
 def test_a_stream_warns_of_nothing_while_it_goes_on():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        streamed(np.random.default_rng(0).normal(size=(512, 20)))
+        model = streamed(np.random.default_rng(0).normal(size=(512, 20)))
+    assert len(model.history_) == 2
 
 
 def test_the_first_chunk_fixes_no_end(passed):

@@ -6,10 +6,11 @@ import torch
 from sklearn.datasets import load_breast_cancer, load_digits, load_wine, make_blobs
 from torch import nn
 
-from selfview import SelfView, health
+from selfview import SelfView
+from selfview.estimator import verdict
 
 DIGITS = load_digits().data.astype(np.float32)
-NOTHING, SHORT, FEW = health.NOTHING, health.TOO_SHORT, health.TOO_FEW
+NOTHING, SHORT, FEW = verdict.NOTHING, verdict.TOO_SHORT, verdict.TOO_FEW
 
 
 def random():
@@ -67,35 +68,35 @@ FITS = {
     "rows all equal": (lambda: np.ones((100, 5)), {}, NOTHING),
     "five rows, often": (lambda: np.repeat(random().normal(size=(5, 20)), 60, 0), {}, FEW),
     "forty rows": (lambda: DIGITS[:40], {}, FEW),
-    "a rate of 100": (lambda: DIGITS, {"epochs": 6, "learning_rate": 100.0}, health.DIVERGED),
+    "a rate of 100": (lambda: DIGITS, {"epochs": 6, "learning_rate": 100.0}, verdict.DIVERGED),
     "a rate of 1e-8": (lambda: DIGITS[:600], {"learning_rate": 1e-8}, SHORT),
     "an epsilon of 1,000": (lambda: DIGITS[:600], {"epsilon": 1e3}, NOTHING),
-    "a constant encoder": (lambda: DIGITS, {"encoder": Point()}, health.COLLAPSED),
+    "a constant encoder": (lambda: DIGITS, {"encoder": Point()}, verdict.COLLAPSED),
     "three steps": (lambda: DIGITS[:600], {"recipe": "paper", "epochs": 1}, SHORT),
-    "digits": (lambda: DIGITS, {"epochs": "auto"}, health.SOUND),
+    "digits": (lambda: DIGITS, {"epochs": "auto"}, verdict.SOUND),
     # 24 steps from a locality preserving start are better than PCA.
-    "digits in three epochs": (lambda: DIGITS, {"epochs": 3}, health.SOUND),
+    "digits in three epochs": (lambda: DIGITS, {"epochs": 3}, verdict.SOUND),
     "few digits in one epoch": (lambda: DIGITS[:600], {"epochs": 1}, SHORT),
-    "digits for long": (lambda: DIGITS[:600], {"epochs": 40}, health.SOUND),
-    "digits as pictures": (lambda: DIGITS.reshape(-1, 8, 8), {"epochs": 6}, health.SOUND),
+    "digits for long": (lambda: DIGITS[:600], {"epochs": 40}, verdict.SOUND),
+    "digits as pictures": (lambda: DIGITS.reshape(-1, 8, 8), {"epochs": 6}, verdict.SOUND),
     "every digit twice": (
         lambda: np.repeat(DIGITS[:800], 2, 0),
         {"epochs": "auto"},
-        health.SOUND,
+        verdict.SOUND,
     ),
-    "texts": (texts, {"epochs": "auto"}, health.SOUND),
+    "texts": (texts, {"epochs": "auto"}, verdict.SOUND),
     "clusters": (
         lambda: make_blobs(120, 20, centers=5, random_state=0)[0],
         {"epochs": 150, "batch_size": 60},
-        health.SOUND,
+        verdict.SOUND,
     ),
     "clusters that touch": (
         lambda: make_blobs(600, 20, centers=5, cluster_std=4, random_state=0)[0],
         {"epochs": "auto"},
-        health.SOUND,
+        verdict.SOUND,
     ),
-    "wine": (lambda: load_wine().data, {"epochs": "auto"}, health.SOUND),
-    "breast cancer": (lambda: load_breast_cancer().data, {"epochs": "auto"}, health.SOUND),
+    "wine": (lambda: load_wine().data, {"epochs": "auto"}, verdict.SOUND),
+    "breast cancer": (lambda: load_breast_cancer().data, {"epochs": "auto"}, verdict.SOUND),
 }
 LONG = {"digits for long", "noise learned by heart", "clusters", "every digit twice"}
 CAUSES = {
@@ -115,6 +116,6 @@ def test_a_fit_is_called_what_it_is(name):
     given = {"epochs": 10, "random_state": 0, "verbose": 0, "precision": "float32"} | options
     found = SelfView(**given).fit(make()).health_
     assert found["outcome"] == outcome, found
-    assert found["healthy"] == (outcome == health.SOUND)
+    assert found["healthy"] == (outcome == verdict.SOUND)
     assert found["verdict"].startswith(f"{outcome}: ")
     assert CAUSES.get(name, "") in found["verdict"]

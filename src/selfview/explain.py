@@ -33,11 +33,11 @@ class Explanation:
     Examples
     --------
     >>> import numpy as np
-    >>> told = Explanation(
+    >>> found = Explanation(
     ...     "row", ("row 0",), ("age", "size"), np.array([[0.1, -2.0]]), np.ones((1, 2)),
     ...     np.array([[3.0, 4.0]]),
     ... )
-    >>> told.top(1)
+    >>> found.top(1)
     [('row 0', 'size', -2.0, 4.0)]
     """
 

@@ -1,14 +1,10 @@
-"""Was a fit sound? Told without labels, by how well the nearest rows are kept, beside PCA.
+"""What the verdict on a fit goes by, found without labels: how well the nearest rows are kept.
 
-Two questions decide. Do the rows hold anything beyond what PCA describes (`structure`)? And does
-the embedding tell a row's nearest rows from other rows better than as many principal components do
-(`neighbour_perplexity`)? A network also learns the neighbours of noise by heart, so that only two
-times yes is sound.
+`structure` says whether the rows hold anything beyond what PCA describes. `neighbour_perplexity`
+says how well an embedding separates a row's nearest rows from all others.
 """
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,14 +16,7 @@ NEIGHBOURS = 10
 SAMPLE_ROWS = 1000  # of which distances are compared
 SURROGATES = 4  # of each kind
 ROWS_PER_COMPONENT = 5  # of surrogates, at least: components of fewer rows are chance
-MIN_STRUCTURE = 1.05
-MIN_GAIN = 0.1  # nats by which nearest rows must be told better than with PCA; thrice in short fits
 MIN_ROWS = 50  # different ones; fewer show nothing
-ENOUGH_ROWS = 200  # without structure, so many are noise; fewer may only be too few
-ENOUGH_STEPS = 50  # of the optimiser: what epochs="auto" plans for as few rows as show something
-MIN_PROTOTYPE_USE = 0.1
-MIN_EFFECTIVE_RANK = 1.5
-FAR_OFF = 10.0  # times its usual value, or a tenth: a setting to suspect
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -53,7 +42,7 @@ def prototype_use(p: Floats) -> float:
 
 
 def relative_entropy(p: Floats) -> float:
-    """Mean entropy of the rows of `p` over log k: 1 if no row is told from another."""
+    """Mean entropy of the rows of `p` over log k: 1 if all rows have the same."""
     return float(_entropies(np.asarray(p, np.float64)).mean()) / math.log(p.shape[1])
 
 
@@ -77,9 +66,9 @@ def structure(
         Different rows.
     components : pair of ndarray
         Their `principal_components`.
-    cosine : bool
+    cosine : bool, default False
         Rows are of length 1, and so surrogates are made.
-    seed : int
+    seed : int, default 0
         Of the permutations.
 
     Examples
@@ -179,11 +168,11 @@ def neighbour_metrics(
     ----------
     X : ndarray (n, n_features)
     Z : ndarray (n, dim)
-    cosine : bool
+    cosine : bool, default False
         Compare directions, not positions.
-    seed : int
+    seed : int, default 0
         Of the surrogates in `structure`.
-    paired : bool
+    paired : bool, default False
         Rows stand two by two: the neighbour of each is the other. Else its nearest rows are.
 
     Returns
@@ -212,116 +201,3 @@ def neighbour_metrics(
         "neighbour_perplexity": neighbour_perplexity(Z[rows], near),
         "neighbour_perplexity_pca": neighbour_perplexity(linear, near),
     }
-
-
-@dataclass(frozen=True)
-class Setting:
-    """A parameter that can spoil a fit: what it was, and what it usually is for such rows."""
-
-    name: str
-    value: float
-    usual: float
-
-    @property
-    def times(self) -> float:
-        return self.value / self.usual
-
-    @property
-    def far_off(self) -> bool:
-        return not 1 / FAR_OFF < self.times < FAR_OFF
-
-    @property
-    def remedy(self) -> str:
-        change = "Lower" if self.times > 1 else "Raise"
-        return f"{change} {self.name}: it is {self.value:.3g}, and usually {self.usual:.3g}"
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What a fit came to: the outcome, and words that say why and what to change."""
-
-    outcome: str
-    words: str
-
-    def __str__(self) -> str:
-        return f"{self.outcome}: {self.words}"
-
-
-SOUND = "sound"
-DIVERGED = "diverged"
-COLLAPSED = "collapsed"
-TOO_SHORT = "too short to tell"
-TOO_FEW = "too few rows to tell"
-NOTHING = "nothing beyond PCA"
-BAD = (DIVERGED, COLLAPSED, NOTHING)
-
-
-def verdict(
-    found: Mapping[str, float],
-    *,
-    dim: int,
-    n_features: int,
-    steps: int,
-    highest_loss: float = math.inf,
-    settings: Sequence[Setting] = (),
-) -> Verdict:
-    """What a fit came to.
-
-    Parameters
-    ----------
-    found : mapping
-        `neighbour_metrics`, `effective_rank`, `loss`; `prototype_use` where there are prototypes.
-    dim, n_features : int
-        Columns of the embedding, and of the data.
-    steps : int
-        Optimiser steps done.
-    highest_loss : float
-        That of predictions which say nothing; a loss above is of confident wrong ones.
-    settings : sequence of Setting
-        Parameters that may have caused a bad end. The one farthest off is named.
-    """
-    suspects = [setting for setting in settings if setting.far_off]
-    cause = max(suspects, key=lambda setting: abs(math.log(setting.times)), default=None)
-    remedy = None if cause is None else cause.remedy
-    loss, rank = found["loss"], found["effective_rank"]
-    if found["different_rows"] == 1:
-        return Verdict(NOTHING, "all rows are equal, so that there is nothing to learn")
-    if not all(map(math.isfinite, found.values())) or loss > highest_loss:
-        cure = remedy or "Lower learning_rate, or scale the data"
-        return Verdict(DIVERGED, f"the loss came to {loss:.3g}. {cure}")
-    ours = found.get("neighbour_perplexity", math.inf)
-    theirs = found.get("neighbour_perplexity_pca", math.inf)
-    if dim > 1 and rank < MIN_EFFECTIVE_RANK and ours >= theirs:
-        cure = remedy or "Train for more epochs, or lower epsilon"
-        return Verdict(COLLAPSED, f"the embedding fills {rank:.1f} of {dim} directions. {cure}")
-    if scarce := _no_structure(found, n_features):
-        return scarce
-    beside = f"than by PCA (neighbour perplexity {ours:.3g}, PCA's {theirs:.3g})"
-    if math.log(theirs / ours) > MIN_GAIN * (1 if steps >= ENOUGH_STEPS else 3):
-        return Verdict(SOUND, f"nearest rows are kept better {beside}")
-    kept = f"nearest rows are kept no better {beside}"
-    if cause is not None and cause.name == "learning_rate":
-        return Verdict(DIVERGED if cause.times > 1 else TOO_SHORT, f"{kept}. {remedy}")
-    if found.get("prototype_use", 1.0) < MIN_PROTOTYPE_USE:
-        cure = remedy or "Lower n_prototypes or epsilon, or raise sinkhorn_iterations"
-        return Verdict(
-            COLLAPSED, f"the rows share {found['prototype_use']:.0%} of the prototypes. {cure}"
-        )
-    if cause is None and steps < ENOUGH_STEPS:
-        return Verdict(TOO_SHORT, f"{kept} after {steps} steps. Raise epochs")
-    return Verdict(NOTHING, f"{kept}. {remedy or 'Compare both on your task'}")
-
-
-def _no_structure(found: Mapping[str, float], n_features: int) -> Verdict | None:
-    """The verdict on rows in which there is nothing for a network to find, or None."""
-    n = int(found["different_rows"])
-    if "structure" not in found:
-        return Verdict(TOO_FEW, f"{n} different rows, {MIN_ROWS} show something")
-    if found["structure"] > max(MIN_STRUCTURE, 1 + 1 / math.sqrt(n)):
-        return None
-    enough = max(ENOUGH_ROWS, min(n_features // 2, SAMPLE_ROWS))
-    if n < min(enough, SAMPLE_ROWS * 9 // 10):
-        return Verdict(TOO_FEW, f"{n} different rows look like noise, as few rows often do")
-    return Verdict(
-        NOTHING, "nearest rows are no nearer than in noise that has the same principal components"
-    )

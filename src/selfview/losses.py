@@ -1,4 +1,4 @@
-"""The training objective. Losses know no trainer and no network."""
+"""The losses: KL divergence, SwAV's swapped prediction, InfoNCE. Tensors in, tensors out."""
 
 import torch
 from torch import Tensor
@@ -25,7 +25,23 @@ def kl(q: Tensor, logits: Tensor) -> Tensor:
 
 
 def swapped_kl(q1: Tensor, logits1: Tensor, q2: Tensor, logits2: Tensor) -> Tensor:
-    """KL(q2 || p1) + KL(q1 || p2): each view predicts the target of the other (Eq. 6)."""
+    """SwAV's swapped prediction, ``KL(q2 || p1) + KL(q1 || p2)``, ``p = softmax(logits)`` (Eq. 6).
+
+    Each view predicts the target of the other.
+
+    Parameters
+    ----------
+    q1, q2 : Tensor (batch, k)
+        Targets of the two views, without gradient.
+    logits1, logits2 : Tensor (batch, k)
+        Predictions for the two views.
+
+    Examples
+    --------
+    >>> q = torch.full((2, 4), 0.25)
+    >>> swapped_kl(q, torch.zeros(2, 4), q, torch.zeros(2, 4)).item()
+    0.0
+    """
     return kl(q2, logits1) + kl(q1, logits2)
 
 
@@ -44,13 +60,13 @@ def info_nce(
 
         log(sum_j s(a_i, b_j)) - attraction * log(s(a_i, b_i))
 
-    Its heavy tail lets unlike rows lie anywhere far away.
+    The heavy tail of the kernel leaves it open how far apart different rows are.
 
     Parameters
     ----------
     z1, z2 : Tensor (batch, dim)
         Embeddings of the two views.
-    shard : BatchShard, default all of the batch
+    shard : BatchShard, default the whole batch
         Which rows of the batch these are, if several processes hold it.
     power : float, default 1.0
         Of the kernel: an inverse temperature.

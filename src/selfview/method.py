@@ -1,20 +1,16 @@
 """SelfView: the paper's method as a scikit-learn estimator. `_phases` is its Algorithm 4."""
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 
 from selfview.estimator import clustering, parameters
-from selfview.estimator.epoch_end import EpochEnd
 from selfview.estimator.pairs import two_views
 from selfview.estimator.plan import FitPlan
 from selfview.estimator.prototypes import PrototypeEmbedder
-from selfview.estimator.recipes import RECIPES, SCHEDULES
 from selfview.losses import info_nce, swapped_kl
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead
@@ -144,8 +140,6 @@ class SelfView(PrototypeEmbedder):
     (100, 3)
     """
 
-    n_components: int = field(default=10, kw_only=False)
-    recipe: str = "selfview"
     n_prototypes: int = 100
     n_clusters: int | str | None = None
     encoder: str | nn.Module = "auto"
@@ -162,23 +156,10 @@ class SelfView(PrototypeEmbedder):
     temperature: str | float = "adaptive"
     target_entropy: str | float = "auto"
     warmup: str | float = "auto"
-    epochs: str | int = "auto"
-    batch_size: int = 256
-    learning_rate: str | float = "auto"
-    schedule: str = "auto"
     axes: str = "auto"
-    precision: str = "auto"
-    device: str | torch.device = "auto"
-    random_state: Any = None
-    checkpoint: Any = None
-    on_epoch: Callable[[EpochEnd], object] | None = None
-    max_seconds: float | None = None
-    verbose: int = 1
 
     _checks: ClassVar[parameters.Checks] = {
         **PrototypeEmbedder._checks,
-        "recipe": partial(parameters.one_of, options=list(RECIPES)),
-        "schedule": partial(parameters.one_of, options=["auto", *SCHEDULES]),
         "axes": partial(parameters.one_of, options=("auto", "principal", "learned")),
         "batch_norm": partial(parameters.one_of, options=encoders.BATCH_NORM),
         "views": partial(parameters.one_of, options=list(VIEWS)),
@@ -198,28 +179,30 @@ class SelfView(PrototypeEmbedder):
     }
 
     def _phases(self, network: EncoderHead, plan: FitPlan) -> list[Phase]:
+        """The paper's Algorithm 4: one loss of two views, and one step of Adam on it."""
         k, iterations, settings = self.n_prototypes, self.sinkhorn_iterations, plan.settings
         learns = any(p.requires_grad for p in network.encoder.parameters())
-        every = settings.every if learns else 1  # else only the prediction has anything to learn
+        # Of a frozen encoder only the prediction has anything to learn.
+        every = settings.adversarial_every if learns else 1
 
         def targets(logits: Tensor, step: Step) -> Tensor:
-            """Targets of a view, with the temperature that the last view left (Algorithm 2)."""
+            """Targets of a view (Algorithm 1), at a temperature that goes on adapting (2)."""
             logits = logits.detach().float()
             temperature = float(network.temperature)
             if self.temperature != "adaptive":
                 return sinkhorn(logits, temperature, iterations, step.shard)
             done = plan.stream.step(step.epoch) if plan.stream else step.epoch * plan.batches
             progress = done / settings.warmup if settings.warmup else 1.0
-            aim = scheduled_entropy(settings.target_entropy, k, progress)
+            aim = scheduled_entropy(settings.target_entropy, k, progress)  # Eq. 8
             q, temperature = adapt_temperature(logits, temperature, aim, iterations, step.shard)
             network.temperature.fill_(temperature)
             return q
 
         def loss(step: Step) -> tuple[Tensor, dict[str, float]]:
-            """InfoNCE of neighbours; in every so many steps also the swapped prediction."""
+            """InfoNCE of two views; in every so many steps also the swapped prediction."""
             predicts = step.number % every == 0
             views = self.views if predicts else "none"
-            x = two_views(step, network, views, settings, plan.neighbours)
+            x = two_views(step, network, views, settings, plan.neighbours)  # Eq. 2, Algorithm 3
             with autocast_weights(network.layers, plan.device):
                 z = network.features(x, parts=2)
                 logits = network.logits(z, parts=2) if predicts else None

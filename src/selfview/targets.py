@@ -29,7 +29,7 @@ def sinkhorn(
     logits : Tensor (batch, k)
     temperature : float
     iterations : int
-    shard : BatchShard
+    shard : BatchShard, default the whole batch
         Which rows of the batch these are, if several processes hold it: column sums are over all.
 
     Returns
@@ -89,7 +89,31 @@ def adapt_temperature(
 ) -> tuple[Tensor, float]:
     """Targets whose mean entropy is near `target_entropy`, and the temperature that gave them.
 
-    The temperature moves in steps of 0.1 within [0.1, 1], at most five times (Algorithm 2).
+    The temperature changes by 0.1 at a time within [0.1, 1], at most five times (Algorithm 2): down
+    if the entropy is above its aim by more than 0.005, up if it is below by as much.
+
+    Parameters
+    ----------
+    logits : Tensor (batch, k)
+    temperature : float
+        The one to begin with.
+    target_entropy : float
+        In nats; log k if rows are assigned to all prototypes alike.
+    iterations : int
+        Of Sinkhorn-Knopp.
+    shard : BatchShard, default the whole batch
+        Which rows of the batch these are, if several processes hold it.
+
+    Returns
+    -------
+    Tensor (batch, k), float
+
+    Examples
+    --------
+    >>> logits = torch.randn(64, 8, generator=torch.Generator().manual_seed(0))
+    >>> q, temperature = adapt_temperature(logits, 1.0, target_entropy=1.0, iterations=10)
+    >>> round(temperature, 1)
+    0.5
     """
     low, high = TEMPERATURE_RANGE
     known: dict[float, tuple[Tensor, float]] = {}  # the policy often goes to and fro

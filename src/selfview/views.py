@@ -1,8 +1,8 @@
 """The views that the model makes of its own input (the paper's Section III, Eq. 2 and Algorithm 3).
 
-A view is the input moved by a step of known length: in the direction that changes the model's own
-prediction the most (virtual adversarial training), or in a random one. Nothing here knows what the
-rows are, and nothing is left behind: gradients, batch-norm statistics and modes stay as they were.
+A view is a row plus a perturbation of known length: in the direction that changes the model's own
+prediction the most (virtual adversarial training), or in a random one. Gradients, batch-norm
+statistics and modes of the network stay as they were.
 """
 
 from collections.abc import Callable, Iterator
@@ -40,7 +40,7 @@ def frozen_batch_norm_stats(network: nn.Module) -> Iterator[None]:
 
 
 def scaled(vectors: Tensor, length: float | Tensor) -> Tensor:
-    """Every row of `vectors` brought to the given Euclidean length; a zero row stays zero."""
+    """`vectors` with rows of the given Euclidean length; a zero row stays zero."""
     flat = vectors.flatten(1).float()
     norms = torch.linalg.vector_norm(flat, dim=1, keepdim=True)
     if not flat.is_cpu or norms.amin() < 1e-12 or norms.amax() > 1e12:
@@ -57,20 +57,20 @@ def _power_of_two(sizes: Tensor) -> Tensor:
     return powers.clamp_min(torch.finfo(torch.float32).tiny)
 
 
-def in_unit(step: Tensor, unit: Tensor | None) -> Tensor:
-    """A step whose length was counted in units of the columns, if they have any, in the rows'."""
-    return step if unit is None else unit * step
+def in_row_units(perturbation: Tensor, unit: Tensor | None) -> Tensor:
+    """A perturbation in the unit of the rows, whose length was in the columns' `unit`, if any."""
+    return perturbation if unit is None else unit * perturbation
 
 
-def moved(x: Tensor, steps: Tensor, unit: Tensor | None = None) -> Tensor:
-    """(batch, count, *shape): rows, each moved by as many steps as `steps` has for it."""
-    return x.unsqueeze(1) + in_unit(steps, unit).view(len(x), -1, *x.shape[1:])
+def perturbed(x: Tensor, perturbations: Tensor, unit: Tensor | None = None) -> Tensor:
+    """(batch, count, *shape): each row plus each of its perturbations."""
+    return x.unsqueeze(1) + in_row_units(perturbations, unit).view(len(x), -1, *x.shape[1:])
 
 
 def random_perturbation(
     x: Tensor, length: float | Tensor, generator: torch.Generator, shard: BatchShard = WHOLE_BATCH
 ) -> Tensor:
-    """A step of the given length in a direction that is uniform on the sphere, for every row."""
+    """For every row a perturbation of the given length, uniform on the sphere."""
     noise = shard.draw(torch.randn, x.shape, generator=generator, device=x.device, dtype=x.dtype)
     return scaled(noise, length)
 
@@ -78,22 +78,21 @@ def random_perturbation(
 def _random_starts(
     x: Tensor, length: float, generator: torch.Generator, shard: BatchShard, count: int
 ) -> Tensor:
-    """(batch, count, *shape): random steps, for every row some that are independent of each other.
+    """(batch, count, *shape): random perturbations, those of a row independent of each other.
 
-    Random numbers are drawn for hardly more than one of them: the second of a row is the first of
-    the next.
+    The second of a row is the first of the next, so that random numbers are drawn for one only.
     """
 
     def sample(shape: tuple[int, ...], **options: Any) -> Tensor:
         rows, *others = shape
-        steps = scaled(torch.randn(rows + count - 1, *others, **options), length)
-        return steps.unfold(0, count, 1).movedim(-1, 1)
+        drawn = scaled(torch.randn(rows + count - 1, *others, **options), length)
+        return drawn.unfold(0, count, 1).movedim(-1, 1)
 
     return shard.draw(sample, x.shape, generator=generator, device=x.device, dtype=x.dtype)
 
 
-def divergence(p: Tensor, logits: Tensor) -> Tensor:
-    """Sum over rows of KL(p || softmax(logits)), less the entropy of `p`, which has no gradient."""
+def cross_entropy(p: Tensor, logits: Tensor) -> Tensor:
+    """Sum over rows of the cross-entropy; it has the gradient of KL(p || softmax(logits))."""
     return -(p * F.log_softmax(logits.float(), dim=1)).sum()
 
 
@@ -110,12 +109,16 @@ def adversarial_perturbation(
     count: int = 1,
     unit: Tensor | None = None,
 ) -> Tensor:
-    """The step of length `epsilon` that changes the prediction `p` of `x` the most (Algorithm 3).
+    """The adversarial perturbation of virtual adversarial training (VAT): Eq. 2, Algorithm 3.
+
+    ``r = epsilon * g / |g|``, where ``g`` is the gradient of ``KL(p || softmax(network(x + d)))``
+    with respect to a random ``d`` of length `xi`: about the direction in which the prediction `p`
+    changes most.
 
     Parameters
     ----------
     network : callable
-        From rows to logits. With a `count`, as many moved copies of a row stand together.
+        From rows to logits. With a `count`, it gets as many perturbed copies of each row.
     x : Tensor (batch, *shape)
     p : Tensor (batch, k)
         The network's probabilities for `x`, without gradient.
@@ -123,27 +126,35 @@ def adversarial_perturbation(
         Length of the perturbation, and of the random start at which the gradient is taken.
     generator : torch.Generator
         Source of the random start of the power iteration.
-    power_iterations : int
-        The paper takes one. More converge to the top eigenvector of the Fisher information when
+    power_iterations : int, default 1
+        More than the paper's one converge to the top eigenvector of the Fisher information when
         `xi` is small.
-    shard : BatchShard
+    shard : BatchShard, default the whole batch
         Which rows of the batch these are, if several processes hold it.
-    count : int
+    count : int, default 1
         Perturbations for every row, each from a random start of its own.
-    unit : Tensor (n_features,), optional
-        Of the columns, in which lengths are counted; that of the rows if there is none.
+    unit : Tensor (n_features,) or None, default None
+        Of the columns, in which lengths are counted. None: that of the rows.
 
     Returns
     -------
     Tensor (batch * count, *shape)
-        The steps of a row stand together.
+        All perturbations of a row, then those of the next.
+
+    Examples
+    --------
+    >>> network, x = torch.nn.Linear(2, 3), torch.zeros(5, 2)
+    >>> p, draw = torch.softmax(network(x), 1).detach(), torch.Generator().manual_seed(0)
+    >>> r = adversarial_perturbation(network, x, p, epsilon=0.5, xi=0.1, generator=draw)
+    >>> torch.linalg.vector_norm(r, dim=1)
+    tensor([0.5000, 0.5000, 0.5000, 0.5000, 0.5000])
     """
-    steps = _random_starts(x, xi, generator, shard, count)
+    r = _random_starts(x, xi, generator, shard, count)
     p = p.repeat_interleave(count, 0)
     for left in reversed(range(power_iterations)):
-        inputs = moved(x, steps, unit).flatten(0, 1).requires_grad_()
+        inputs = perturbed(x, r, unit).flatten(0, 1).requires_grad_()
         with torch.enable_grad():
-            change = divergence(p, network(inputs))
+            change = cross_entropy(p, network(inputs))
         (gradient,) = torch.autograd.grad(change, inputs)
-        steps = scaled(in_unit(gradient, unit), xi if left else epsilon)
-    return in_unit(steps, unit)
+        r = scaled(in_row_units(gradient, unit), xi if left else epsilon)
+    return in_row_units(r, unit)

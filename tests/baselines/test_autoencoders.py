@@ -21,7 +21,6 @@ from selfview.baselines import (
     SparseAutoEncoder,
     VariationalAutoEncoder,
 )
-from selfview.baselines.autoencoders import corrupt, kl_sparsity
 from selfview.baselines.generative import (
     discriminator_loss,
     gaussian_nll,
@@ -30,6 +29,7 @@ from selfview.baselines.generative import (
     reparametrise,
 )
 from selfview.baselines.learned import mean_and_scale
+from selfview.baselines.regularised import corrupt, kl_sparsity
 from selfview.errors import InputError
 from selfview.estimator.plan import FitPlan
 from selfview.networks import encoders

@@ -62,7 +62,7 @@ def difference(one, many):
     return np.linalg.norm(many - one) / max(np.linalg.norm(one), 1e-12)
 
 
-def compare(results, name, tolerance):
+def assert_same_as_one(results, name, tolerance):
     one = getattr(cases, name)()
     for many in results[name]:
         assert many.keys() == one.keys()
@@ -93,7 +93,7 @@ def test_noise_is_the_same_for_a_row_wherever_it_is(results):
 
 @pytest.mark.parametrize("name", ["fifty_steps", "fifty_uneven_steps"])
 def test_fifty_steps_of_two_processes_are_those_of_one(results, name):
-    one = compare(results, name, tolerance=1e-4)
+    one = assert_same_as_one(results, name, tolerance=1e-4)
     # It has learned something on the way. InfoNCE is part of every step, the other loss of some.
     assert one["info_nce"].max() > 1.05 * one["info_nce"][-1]
     for many in results[name]:
@@ -104,7 +104,7 @@ def test_fifty_steps_of_two_processes_are_those_of_one(results, name):
     "name", ["perceptron", "convolutions", "baselines", "frozen_parts", "frozen_encoder"]
 )
 def test_first_steps_of_two_processes_are_those_of_one(results, name):
-    compare(results, name, tolerance=1e-4)
+    assert_same_as_one(results, name, tolerance=1e-4)
 
 
 def test_processes_end_with_the_same_weights(results):

@@ -5,11 +5,12 @@
 PCA(n_components=2)
 """
 
-from selfview.baselines.autoencoders import AutoEncoder, DenoisingAutoEncoder, SparseAutoEncoder
+from selfview.baselines.autoencoders import AutoEncoder
 from selfview.baselines.classical import NMF, PCA, Raw
 from selfview.baselines.cpc import CPC
 from selfview.baselines.generative import AdversarialAutoEncoder, VariationalAutoEncoder
 from selfview.baselines.manifolds import LLE, Isomap
+from selfview.baselines.regularised import DenoisingAutoEncoder, SparseAutoEncoder
 
 __all__ = [
     "CPC",

@@ -1,7 +1,8 @@
 """PCA, NMF and raw features: fitted by scikit-learn, kept as plain arrays."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,6 +32,8 @@ class Raw(Reducer):
 
     n_components: Any = field(default=None, kw_only=False)
 
+    _checks: ClassVar[parameters.Checks] = {}
+
     def _learn(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:  # noqa: ARG002
         return {}
 
@@ -39,9 +42,6 @@ class Raw(Reducer):
 
     def _width(self) -> int:
         return self.n_features_in_
-
-    def check_parameters(self) -> None:
-        pass
 
     def _check_size(self, rows: Rows) -> None:
         pass
@@ -110,6 +110,11 @@ class NMF(Reducer):
 
     max_iter: int = 1000
 
+    _checks: ClassVar[parameters.Checks] = {
+        **Reducer._checks,
+        "max_iter": partial(parameters.integer, at_least=1),
+    }
+
     def _learn(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:
         self._check_sign(X)
         nmf = decomposition.NMF(self.n_components, max_iter=self.max_iter, random_state=random)
@@ -119,7 +124,7 @@ class NMF(Reducer):
     @property
     def n_iter_(self) -> int:
         """Iterations of coordinate descent that the fit took."""
-        self._fitted()
+        self._expect_fitted()
         return int(self.arrays_["n_iter"])
 
     def _embed(self, X: Matrix) -> Array:
@@ -143,10 +148,6 @@ class NMF(Reducer):
                 f"{column}. Shift the features above zero, for example with "
                 "sklearn.preprocessing.MinMaxScaler"
             )
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        parameters.integer("max_iter", self.max_iter, at_least=1)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -37,7 +37,7 @@ def info_nce(predictions: Tensor, codes: Tensor, shard: BatchShard = WHOLE_BATCH
     ----------
     predictions, codes : Tensor (pairs, batch, width)
         Row i of a prediction belongs to row i of the code; all others are its negatives.
-    shard : BatchShard, default all rows
+    shard : BatchShard, default the whole batch
         Which rows of the batch these are, if several processes hold it: negatives are from all.
 
     Examples

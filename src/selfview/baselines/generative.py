@@ -3,7 +3,8 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -121,11 +122,11 @@ class VariationalAutoEncoder(AutoEncoder):
     variance: str | float = "auto"
     beta: float = 1.0
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        parameters.positive("beta", self.beta)
-        if self.variance != "auto":
-            parameters.positive("variance", self.variance)
+    _checks: ClassVar[parameters.Checks] = {
+        **AutoEncoder._checks,
+        "beta": parameters.positive,
+        "variance": partial(parameters.positive_or, word="auto"),
+    }
 
     def _encoder(self, plan: FitPlan) -> nn.Sequential:
         return nn.Sequential(*self._layers(plan))  # the prior keeps the embedding in bounds
@@ -209,9 +210,10 @@ class AdversarialAutoEncoder(AutoEncoder):
 
     adversarial_rate: float = 0.1
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        parameters.positive("adversarial_rate", self.adversarial_rate)
+    _checks: ClassVar[parameters.Checks] = {
+        **AutoEncoder._checks,
+        "adversarial_rate": parameters.positive,
+    }
 
     def _phases(self, network: nn.Module, plan: FitPlan) -> list[Phase]:
         assert isinstance(network, AdversarialNetwork)

@@ -6,20 +6,16 @@ directions of the embedding hold nearly everything on FSDD.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.embedder import Embedder
-from selfview.estimator.epoch_end import EpochEnd
 from selfview.estimator.plan import FitPlan
-from selfview.estimator.recipes import RECIPES, SCHEDULES
 from selfview.networks.start import START_ROWS
 from selfview.rows.base import Rows
 from selfview.rows.stream import Stream
@@ -82,20 +78,12 @@ def mean_and_scale(rows: Rows) -> tuple[Tensor, float]:
 class Learned(Embedder):
     """Base of the baselines that train an encoder; parameters as in `SelfView`."""
 
-    n_components: int = field(default=10, kw_only=False)
     batch_norm: bool = True
-    recipe: str = "selfview"
-    epochs: str | int = "auto"
-    batch_size: int = 256
-    learning_rate: str | float = "auto"
-    schedule: str = "auto"
-    precision: str = "auto"
-    device: str | torch.device = "auto"
-    random_state: Any = None
-    checkpoint: Any = None
-    on_epoch: Callable[[EpochEnd], object] | None = None
-    max_seconds: float | None = None
-    verbose: int = 1
+
+    _checks: ClassVar[parameters.Checks] = {
+        **Embedder._checks,
+        "batch_norm": parameters.boolean,
+    }
 
     @property
     def n_parameters_(self) -> int:
@@ -109,10 +97,3 @@ class Learned(Embedder):
         sample = rows.pick(some).cpu().reshape(-1, *plan.shape)
         mean = mean.reshape(plan.shape)
         return CentredPlan(**vars(plan), mean=mean, scale=scale, sample=sample)
-
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        parameters.one_of("recipe", self.recipe, list(RECIPES))
-        parameters.one_of("schedule", self.schedule, ["auto", *SCHEDULES])
-        if not isinstance(self.batch_norm, bool):
-            raise InputError(f"batch_norm must be True or False, got {self.batch_norm!r}")

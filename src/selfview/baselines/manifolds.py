@@ -6,8 +6,11 @@ fits a sample of the rows and places the others by their neighbours in it.
 """
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,12 +41,12 @@ class Manifold(Reducer):
     max_rows: int = MAX_ROWS
     fit_rows: int | None = None
 
-    def check_parameters(self) -> None:
-        super().check_parameters()
-        parameters.integer("n_neighbors", self.n_neighbors, at_least=1)
-        parameters.integer("max_rows", self.max_rows, at_least=2)
-        if self.fit_rows is not None:
-            parameters.integer("fit_rows", self.fit_rows, at_least=2)
+    _checks: ClassVar[parameters.Checks] = {
+        **Reducer._checks,
+        "n_neighbors": partial(parameters.integer, at_least=1),
+        "max_rows": partial(parameters.integer, at_least=2),
+        "fit_rows": partial(parameters.integer_or_none, at_least=2),
+    }
 
     def _check_size(self, rows: Rows) -> None:
         super()._check_size(rows)
@@ -231,6 +234,17 @@ def null_space(graph: sp.csr_array, dim: int, solver: str, random: np.random.Ran
     return np.asarray(vectors[:, 1:])
 
 
+@contextmanager
+def _global_state_of(random: np.random.RandomState) -> Iterator[None]:
+    """Within it NumPy's global state is that of `random`: Isomap's eigensolver starts from it."""
+    before = np.random.get_state()
+    np.random.set_state(random.get_state())
+    try:
+        yield
+    finally:
+        np.random.set_state(before)
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class Isomap(Manifold):
     """Isomap: an embedding that preserves distances along the graph of neighbours [1]_.
@@ -260,7 +274,7 @@ class Isomap(Manifold):
     def _learn(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:
         X = self._sample(X, random)
         isomap = manifold.Isomap(n_neighbors=self.n_neighbors, n_components=self.n_components)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _global_state_of(random):
             # scikit-learn joins the parts of a graph edge by edge, and SciPy finds that slow.
             warnings.simplefilter("ignore", sp.SparseEfficiencyWarning)
             embedding = isomap.fit_transform(X)

@@ -5,20 +5,24 @@ A method defines `_learn`, which returns named arrays, and `_embed`, which embed
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import validate_data
 
 from selfview.errors import FileFormatError, InputError
 from selfview.estimator import parameters
-from selfview.estimator.transform import UnfittedError, saved_table, table_rows
+from selfview.estimator.transform import (
+    FittedMixin,
+    description,
+    saved_table,
+    table_rows,
+)
 from selfview.rows.base import Rows
-from selfview.rows.conversion import expect_shape
 from selfview.rows.in_memory import ArrayRows, SparseRows
 from selfview.saving import model_file
 from selfview.tables.preparation import TablePreparation, preparation_for
@@ -41,11 +45,13 @@ def _floats(matrix: Matrix) -> Matrix:
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class Reducer(FittedMixin):
     """Base of the methods without a network."""
 
     n_components: int = field(default=10, kw_only=False)
     random_state: Any = None
+
+    _checks: ClassVar[parameters.Checks] = {"n_components": partial(parameters.integer, at_least=1)}
 
     def _learn(self, X: Matrix, random: np.random.RandomState) -> dict[str, Array]:
         """The arrays that `_embed` needs, learned from all rows."""
@@ -60,11 +66,8 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : ndarray, memmap, sparse matrix, Tensor, DataFrame or torch Dataset
-            Rows of features (n, n_features), or images, which are flattened. A data frame of mixed
-            columns goes through a `TablePreparation`, `preparation_`.
+        X : rows as in `SelfView.fit`; images are flattened
         y : ignored
-            Labels are never used.
 
         Returns
         -------
@@ -108,11 +111,7 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         -------
         ndarray (n, embedding_dim_)
         """
-        self._fitted()
-        rows = table_rows(X, self.preparation_)
-        expect_shape(rows, self.shape_in_, type(self).__name__)
-        if self.preparation_ is None:
-            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        rows = self._named_rows(X)
         rows.check()
         matrix = as_matrix(rows)
         return self._embed(matrix).astype(matrix.dtype, copy=False)
@@ -133,23 +132,15 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def _width(self) -> int:
         return int(self.n_components)
 
-    def _fitted(self) -> None:
-        if not hasattr(self, "arrays_"):
-            name = type(self).__name__
-            raise UnfittedError(f"This {name} instance is not fitted yet: call 'fit' first")
-
     @property
     def n_parameters_(self) -> int | None:
         """The number of learned values; None where the fitted rows themselves are the model."""
-        self._fitted()
+        self._expect_fitted()
         return sum(array.size for array in self.arrays_.values() if array.ndim)
 
-    @property
-    def _n_features_out(self) -> int:
-        return self.embedding_dim_
-
     def check_parameters(self) -> None:
-        parameters.integer("n_components", self.n_components, at_least=1)
+        """Raise InputError if a parameter is not what it may be."""
+        parameters.check_all(self, self._checks)
 
     def _check_size(self, rows: Rows) -> None:
         if self.n_components > min(rows.n, rows.n_features) or rows.n < 2:
@@ -167,17 +158,9 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         path : str or Path
             The folder is made; a model already in it is replaced.
         """
-        self._fitted()
-        names = getattr(self, "feature_names_in_", None)
-        meta = {
-            "class": type(self).__name__,
-            "parameters": model_file.plain_parameters(self),
-            "shape_in": list(self.shape_in_),
-            "feature_names_in": None if names is None else [str(name) for name in names],
-            "table": None if self.preparation_ is None else self.preparation_.table_.to_json(),
-        }
+        self._expect_fitted()
         tensors = {name: torch.from_numpy(np.array(a)) for name, a in self.arrays_.items()}
-        model_file.write_model(Path(path), tensors, meta)
+        model_file.write_model(Path(path), tensors, description(self))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -208,6 +191,5 @@ class Reducer(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

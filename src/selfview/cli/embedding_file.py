@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 16  # rows; a multiple of what `transform` takes at a time, so that bits stay the same
 MANY = 1 << 20  # rows, above which an embedding is written so
-COMPARED = 64  # rows by which data are told from others
+COMPARED = 64  # rows by which data are distinguished from others
 
 
 def write_in_blocks(path: Path, model: "SelfView", rows: "Rows") -> int:
@@ -34,8 +34,8 @@ def write_in_blocks(path: Path, model: "SelfView", rows: "Rows") -> int:
     except Timeout as error:
         raise InputError(f"{path} is being written by another process") from error
     except OSError as error:
-        told = error.strerror or error
-        raise InputError(f"{path} can't be written: {told}. A new call goes on there") from error
+        reason = error.strerror or error
+        raise InputError(f"{path} can't be written: {reason}. A new call goes on there") from error
 
 
 def _write(path: Path, model: "SelfView", rows: "Rows") -> int:

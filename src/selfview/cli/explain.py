@@ -54,38 +54,38 @@ def explain(
         raise InputError(f"{run} has no clusters: fit it with --clusters, a number or auto")
     options = given(label=label, id=id, groups=groups, array=array, skip_bad=skip_bad or None)
     dataset = rows_of_run(run, preparation, data, options, f"selfview explain {run}")
-    told = model.explain(dataset.X, by=by).in_units(dataset.feature_names, scale_of(dataset))
+    explanation = model.explain(dataset.X, by=by).in_units(dataset.feature_names, scale_of(dataset))
     if as_json:
-        typer.echo(_json(told, top))
+        typer.echo(_json(explanation, top))
     else:
-        _print_table(told, top)
+        _print_table(explanation, top)
 
 
-def _json(told: "Explanation", top: int) -> str:
+def _json(explanation: "Explanation", top: int) -> str:
     import json
 
-    leading: dict[str, list[dict[str, object]]] = {target: [] for target in told.targets}
-    for target, feature, contribution, difference in told.top(top):
+    leading: dict[str, list[dict[str, object]]] = {target: [] for target in explanation.targets}
+    for target, feature, contribution, difference in explanation.top(top):
         entry = {"feature": feature, "contribution": contribution, "difference": difference}
         leading[target].append(entry)
     targets = [{"name": name, "features": features} for name, features in leading.items()]
-    return json.dumps({"by": told.by, "targets": targets}, indent=2, ensure_ascii=False)
+    return json.dumps({"by": explanation.by, "targets": targets}, indent=2, ensure_ascii=False)
 
 
-def _print_table(told: "Explanation", top: int) -> None:
+def _print_table(explanation: "Explanation", top: int) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(told.by, "feature", "contribution", "difference")
+    table = Table(explanation.by, "feature", "contribution", "difference")
     for column in table.columns[2:]:
         column.justify = "right"
     last = ""
-    for target, feature, contribution, difference in told.top(top):
+    for target, feature, contribution, difference in explanation.top(top):
         if last and target != last:
             table.add_section()
-        shown = target.removeprefix(f"{told.by} ") if target != last else ""
-        away = f"{difference:.3g}" if told.by == "component" else f"{difference:+.3g}"
+        shown = target.removeprefix(f"{explanation.by} ") if target != last else ""
+        away = f"{difference:.3g}" if explanation.by == "component" else f"{difference:+.3g}"
         cells = (shown, feature, f"{contribution:+.3g}", away)
         table.add_row(*map(Text, cells))
         last = target

@@ -35,7 +35,7 @@ def export(
         raise typer.BadParameter(f"one of {', '.join(FORMATS)}", param_hint="--format")
     check_run(run)
     from selfview.cli.run_folder import check_file_to_write, finished, load_run
-    from selfview.data.source import GivenRows
+    from selfview.data.given_rows import GivenRows
     from selfview.errors import InputError
     from selfview.saving.export import SUFFIXES, TOLERANCE
     from selfview.saving.export import export as write

@@ -26,8 +26,8 @@ from typing import Any
 from selfview.cli.configuration import Config
 from selfview.data import Dataset, Preparation, load_preparation, read
 from selfview.data.folders import check_local
+from selfview.data.given_rows import GivenRows
 from selfview.data.preparation import ROW_OPTIONS
-from selfview.data.source import GivenRows
 from selfview.data.tables import TableFilePreparation
 from selfview.errors import InputError
 from selfview.method import SelfView

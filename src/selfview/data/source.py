@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 
-from selfview.data import arrays, audio, images, text_files, texts, vectors
+from selfview.data import audio, images, text_files, texts, vectors
 from selfview.data.anndata_files import fit_anndata
 from selfview.data.dataset import Dataset, Options
 from selfview.data.folders import existing, files_under
@@ -19,10 +18,10 @@ from selfview.data.guard import notify
 from selfview.data.json_lines import holds_text
 from selfview.data.named import DATASETS, load_dataset
 from selfview.data.parts import join_parts, parts_of
-from selfview.data.preparation import ROW_OPTIONS, ArrayPreparation, Preparation
+from selfview.data.preparation import ROW_OPTIONS, Preparation
 from selfview.data.spectra import fit_imzml
 from selfview.data.stores import is_anndata
-from selfview.data.tables import TABLES, TableFilePreparation, fit_table, numbers_of_table
+from selfview.data.tables import TABLES, fit_table
 from selfview.errors import InputError
 
 
@@ -311,38 +310,3 @@ def _kind_of_folder(path: Path) -> str:
             f"{path} holds as many recordings as pictures ({most} each); give a folder of one kind"
         )
     return next(kind for kind, count in counts.items() if count == most)
-
-
-@dataclass(frozen=True, eq=False)
-class GivenRows(ArrayPreparation):
-    """Rows for a model that was saved from Python: numbers as they are, of arrays or tables.
-
-    ``columns`` are the names that the data frame of the fit had, if it was one.
-    """
-
-    columns: tuple[str, ...] = ()
-
-    images: ClassVar[bool] = False
-
-    @property
-    def feature_names(self) -> tuple[str, ...]:
-        return self.columns
-
-    def read_files(self, path: Path, options: Options) -> Dataset:
-        if is_anndata(path):
-            dataset = replace(fit_anndata(path, options), preparation=self)
-            self.check_shape(path, dataset)
-            return dataset
-        if path.suffix.lower() not in TABLES:
-            raise InputError(
-                f"{path}: this model was saved from Python, which doesn't keep how rows are made "
-                f"from files: give the rows themselves, as {', '.join((*arrays.SUFFIXES, *TABLES))}"
-            )
-        if self.columns:
-            return TableFilePreparation(self.columns, header=True).read_files(path, options)
-        dataset = numbers_of_table(path, options).read_files(path, options)
-        self.check_shape(path, dataset)
-        return dataset
-
-    def check(self, dataset: Dataset) -> None:
-        self.check_shape(dataset.name, dataset)

@@ -82,8 +82,8 @@ class Embedder(Fit):
         steps = plan.epochs * n_batches(rows.n, self.batch_size)
         each = self._seconds_per_step(rows, plan, network)
         spent = time.monotonic() - plan.started
-        seen = rows if plan.projected is None else plan.projected
-        embedding = timed_rows(network.eval().encoder, partial(plan.batch, seen), min(rows.n, 1024))
+        take = partial(plan.batch, plan.seen(rows))
+        embedding = timed_rows(network.eval().encoder, take, min(rows.n, 1024))
         epsilon = getattr(network, "epsilon", None)
         weights = sum(p.numel() * p.element_size() for p in network.parameters())
         peak = peak_memory()
@@ -111,7 +111,6 @@ class Embedder(Fit):
             return None
         trial = copy.deepcopy(network).train()
         phases = self._phases(trial, plan)
-        seen = rows if plan.projected is None else plan.projected
         size = math.ceil(rows.n / n_batches(rows.n, self.batch_size))
         middle = plan.epochs // 2  # where warm-ups are over
         with own_randomness(plan.seed):
@@ -119,7 +118,7 @@ class Embedder(Fit):
                 train(
                     phases,
                     [Adam(phase.parameters) for phase in phases],
-                    partial(plan.batch, seen),
+                    partial(plan.batch, plan.seen(rows)),
                     size,  # rows of the trial, so that its epochs are of one step
                     epochs=range(middle, middle + TRIAL_STEPS + 1),
                     batch_size=size,

@@ -18,7 +18,7 @@ from selfview.networks.encoders import EncodingNetwork, ScaledEncoder
 from selfview.rows.base import Rows
 from selfview.tables.preparation import TablePreparation
 
-Told = tuple[tuple[str, ...], tuple[NDArray[Any], ...]]  # names, and arrays of an Explanation
+Arrays = tuple[tuple[str, ...], tuple[NDArray[Any], ...]]  # of an Explanation, with names
 
 BY = ("component", "cluster", "row")
 ROWS = 500  # of a component or a cluster, at most, drawn from those given
@@ -96,8 +96,8 @@ class ExplainMixin:
             found = self._labels(rows) if labels is None else _own_labels(labels, rows.n)
             names, arrays = self._by_cluster(rows, found, start, steps)
         else:
-            told = self._by_component if by == "component" else self._by_row
-            names, arrays = told(rows, start, steps)
+            explain = self._by_component if by == "component" else self._by_row
+            names, arrays = explain(rows, start, steps)
         known = getattr(self, "feature_names_in_", None) if self.preparation_ is None else None
         features = feature_names(known, start.numel())
         explanation = Explanation(by, names, features, *(a.astype(np.float32) for a in arrays))
@@ -106,7 +106,7 @@ class ExplainMixin:
         table = self.preparation_.table_
         return explanation.in_units(table.features, table.units)
 
-    def _by_component(self, rows: Rows, start: Tensor, steps: int) -> Told:
+    def _by_component(self, rows: Rows, start: Tensor, steps: int) -> Arrays:
         names = tuple(map(str, self.get_feature_names_out()))
         index = self._sample(np.arange(rows.n))
         sizes, slopes, squares = np.zeros((3, len(names), start.numel()))
@@ -119,7 +119,9 @@ class ExplainMixin:
         n = len(index)
         return names, (sizes / n * np.sign(slopes), slopes / n, np.sqrt(squares / n))
 
-    def _by_cluster(self, rows: Rows, labels: NDArray[np.int64], start: Tensor, steps: int) -> Told:
+    def _by_cluster(
+        self, rows: Rows, labels: NDArray[np.int64], start: Tensor, steps: int
+    ) -> Arrays:
         found = np.unique(labels)
         values, slopes, differences = np.zeros((3, len(found), start.numel()))
         with torch.no_grad():
@@ -136,7 +138,7 @@ class ExplainMixin:
                 differences[i] += _sum(x - start) / len(index)
         return tuple(f"cluster {label}" for label in found), (values, slopes, differences)
 
-    def _by_row(self, rows: Rows, start: Tensor, steps: int) -> Told:
+    def _by_row(self, rows: Rows, start: Tensor, steps: int) -> Arrays:
         values, slopes, differences = np.zeros((3, rows.n, start.numel()), np.float32)
         with torch.no_grad():
             z0 = self._embed(start)

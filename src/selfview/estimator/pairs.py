@@ -15,7 +15,7 @@ from selfview.views import (
     VIEWS,
     adversarial_perturbation,
     frozen_batch_norm_stats,
-    moved,
+    perturbed,
     random_perturbation,
 )
 
@@ -47,7 +47,7 @@ def two_views(
     scale = scale_of(network.encoder)
     unit = scale if scale.ndim else None  # of the columns, if lengths are counted in them
     for _ in range(kinds.count("random")):
-        found.append(moved(x, random_perturbation(x, xi, step.generator, step.shard), unit))
+        found.append(perturbed(x, random_perturbation(x, xi, step.generator, step.shard), unit))
     if count := kinds.count("adversarial"):
         with frozen_batch_norm_stats(network), without_weight_grad(network.layers):
             with torch.no_grad():
@@ -63,7 +63,7 @@ def two_views(
                 count=count,
                 unit=unit,
             )
-        found.append(moved(x, perturbations))
+        found.append(perturbed(x, perturbations))
     if neighbours:
         # The first draw searches for them; bfloat16 has too few digits for distances.
         with torch.autocast(x.device.type, enabled=False):

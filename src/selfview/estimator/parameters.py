@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,18 @@ from sklearn.utils import check_random_state
 from torch import nn
 
 from selfview.errors import InputError
-from selfview.neighbours.precomputed import brought
+from selfview.neighbours.precomputed import is_precomputed
 from selfview.networks.encoders import ENCODERS
 
 Checks = Mapping[str, Callable[[str, Any], object]]  # of a class' parameters, by their names
 
 LARGEST = 2**31 - 1  # of an integer: saved models hold no larger sizes
+
+
+def check_all(model: Any, checks: Checks) -> None:
+    """Raise InputError for the first parameter of `model` that is not what it may be."""
+    for name, check in checks.items():
+        check(name, getattr(model, name))
 
 
 def integer(name: str, value: Any, at_least: int) -> int:
@@ -67,6 +74,25 @@ def positive_or_none(name: str, value: Any) -> float | None:
     return None if value is None else positive(name, value)
 
 
+def integer_or_none(name: str, value: Any, at_least: int) -> int | None:
+    """`value` if it is None or an integer of at least `at_least`."""
+    return None if value is None else integer(name, value, at_least)
+
+
+def boolean(name: str, value: Any) -> bool:
+    """`value` if it is True or False."""
+    if not isinstance(value, bool):
+        raise InputError(f"{name} must be True or False, got {value!r}")
+    return value
+
+
+def folder_or_none(name: str, value: Any) -> Any:
+    """`value` if it is None or a path."""
+    if not isinstance(value, str | Path | None):
+        raise InputError(f"{name} must be a folder or None, got {value!r}")
+    return value
+
+
 def callable_or_none(name: str, value: Any) -> Any:
     """`value` if it is None or can be called."""
     if value is not None and not callable(value):
@@ -96,7 +122,7 @@ def encoder(name: str, value: Any) -> Any:
 
 def neighbours(name: str, value: Any) -> Any:
     """`value` if it is "auto", a number, an array of row numbers or a sparse graph."""
-    return value if brought(value) else integer_or(name, value, word="auto", at_least=0)
+    return value if is_precomputed(value) else integer_or(name, value, word="auto", at_least=0)
 
 
 def metric(name: str, value: Any) -> str:

@@ -2,7 +2,9 @@
 
 import time
 import zlib
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,14 @@ from selfview.errors import InputError
 from selfview.estimator import parameters
 from selfview.estimator.devices import resolve_device, resolve_precision
 from selfview.estimator.recipes import USUAL_NORM, Kind, Settings, by_angle, input_scale
-from selfview.neighbours.across_groups import without_differences
+from selfview.neighbours.across_groups import GroupNeighbours, without_differences
 from selfview.neighbours.precomputed import LinkedNeighbours, LinkedRows
 from selfview.neighbours.search import Neighbours, searchable
 from selfview.networks import encoders
 from selfview.rows.base import Rows, Summary
 from selfview.rows.projection import ProjectedRows, Projection, principal_components
 from selfview.rows.stream import Stream
-from selfview.saving.checkpoints import kept
+from selfview.saving.checkpoints import load_or_make
 from selfview.tables.preparation import TablePreparation
 from selfview.training.loop import n_batches
 
@@ -50,7 +52,7 @@ class FitPlan:
     stream: Stream | None = None  # of which this is a pass
     table: TablePreparation | None = None  # which made the rows, of a mixed data frame
     groups: NDArray[np.int64] | None = None  # of every row: what is not to be learned
-    links: LinkedRows | None = None  # neighbours that the user brought
+    links: LinkedRows | None = None  # neighbours that the user is_precomputed
     neighbours: Neighbours | LinkedNeighbours | None = None  # of which second views are drawn
     projected: ProjectedRows | None = None  # what the network sees, if not the rows themselves
     settings: Settings = field(default_factory=Settings)  # of SelfView
@@ -61,11 +63,15 @@ class FitPlan:
         """Are the rows one set, neither in groups nor a stream?"""
         return self.groups is None and self.stream is None
 
+    def seen(self, rows: Rows) -> Rows:
+        """What the network sees of the rows: their components, or the rows themselves."""
+        return rows if self.projected is None else self.projected
+
     def batch(self, rows: Rows, index: NDArray[np.intp] | slice) -> Tensor:
         """The rows of the given numbers, as the network takes them."""
-        return self.formed(rows.take(index))
+        return self.as_input(rows.take(index))
 
-    def formed(self, x: Tensor) -> Tensor:
+    def as_input(self, x: Tensor) -> Tensor:
         """Rows as the network takes them: shape, device, layout in memory."""
         layout = torch.channels_last if len(self.shape) == 3 else torch.contiguous_format
         return x.reshape(-1, *self.shape).to(self.device).contiguous(memory_format=layout)
@@ -156,5 +162,43 @@ def projected_rows(
             )
         return found.tensors()
 
-    tensors = current().from_main(lambda: kept(path, about, find))
+    tensors = current().from_main(lambda: load_or_make(path, about, find))
     return ProjectedRows(rows, Projection.of_tensors(tensors))
+
+
+def with_neighbours(
+    plan: FitPlan,
+    rows: Rows,
+    groups: NDArray[np.int64] | None,
+    metric: str,
+    folder: Path | None,
+) -> FitPlan:
+    """The plan with neighbours, if its settings ask for any; they are found when first drawn."""
+    settings, stream = plan.settings, plan.stream
+    if not settings.neighbours:
+        return plan
+    among = stream.window if stream else plan.seen(rows)
+
+    def take(index: NDArray[np.intp]) -> Tensor:
+        return plan.as_input(among.pick(index))
+
+    if plan.links is not None:
+        return replace(plan, neighbours=LinkedNeighbours(plan.links, take))
+    as_they_are = metric != "auto" or not settings.search_components
+    make: Callable[..., Neighbours] = Neighbours
+    if groups is not None:
+        make = partial(GroupNeighbours, groups=groups)
+    neighbours = make(
+        rows if as_they_are and not stream else among,
+        take,
+        count=settings.neighbours,
+        first=rows.n,
+        angle=settings.by_angle,
+        components=settings.search_components,
+        metric=metric,
+        scale=input_scale(plan.summary),
+        about=asdict(plan.summary),
+        folder=folder,
+        walk=lambda epoch: settings.walk_at(epoch / max(plan.epochs, 1)),
+    )
+    return replace(plan, neighbours=neighbours)

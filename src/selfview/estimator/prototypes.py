@@ -1,7 +1,6 @@
 """What surrounds SelfView's algorithm: a fit's plan, the network, its delivery, its verdict."""
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -18,11 +17,12 @@ from selfview.estimator.clustering import ClusteringMixin
 from selfview.estimator.embedder import Embedder
 from selfview.estimator.explaining import ExplainMixin
 from selfview.estimator.forecast import encoder_name
-from selfview.estimator.plan import FitPlan, projected_rows
+from selfview.estimator.plan import FitPlan, projected_rows, with_neighbours
 from selfview.estimator.recipes import FEW_ROWS, RECIPES, input_scale, settings_of
 from selfview.estimator.showing import ShowMixin
-from selfview.neighbours.across_groups import GroupNeighbours, usable_groups
-from selfview.neighbours.precomputed import LinkedNeighbours, brought, linked_rows
+from selfview.estimator.verdict import Setting
+from selfview.neighbours.across_groups import usable_groups
+from selfview.neighbours.precomputed import is_precomputed, linked_rows
 from selfview.neighbours.search import Neighbours
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead, ScaledEncoder
@@ -92,7 +92,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
             )
         if self.recipe == "paper" or isinstance(self.encoder, nn.Module):
             plan = replace(plan, summary=replace(plan.summary, column_stds=()))
-        if brought(self.neighbours):
+        if is_precomputed(self.neighbours):
             if stream:
                 raise InputError(
                     "neighbours must be a number in a stream, whose rows come one chunk after the "
@@ -103,17 +103,17 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
 
     def check_parameters(self) -> None:
         super().check_parameters()
-        asked = brought(self.neighbours) or self.neighbours not in ("auto", 0)
+        asked = is_precomputed(self.neighbours) or self.neighbours not in ("auto", 0)
         if len(set(VIEWS[self.views])) > 1 and asked:
-            got = "a graph" if brought(self.neighbours) else repr(self.neighbours)
+            got = "a graph" if is_precomputed(self.neighbours) else repr(self.neighbours)
             raise InputError(
                 f"views={self.views!r} makes both views, got neighbours={got}, which asks for a "
                 "neighbour as the second: set neighbours=0, or name one kind of views"
             )
         highest = math.log(self.n_prototypes)
         if self.target_entropy != "auto" and float(self.target_entropy) > highest:
-            told = f"at most log(n_prototypes) = {highest:.3f}, got {self.target_entropy}"
-            raise InputError(f"target_entropy must be {told}")
+            expected = f"at most log(n_prototypes) = {highest:.3f}, got {self.target_entropy}"
+            raise InputError(f"target_entropy must be {expected}")
 
     def _identity(self, rows: Rows, plan: FitPlan) -> dict[str, Any]:
         links = {} if plan.links is None else {"neighbours": plan.links.checksum}
@@ -140,7 +140,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         plan = replace(plan, settings=settings_of(self, plan))
         if plan.groups is not None:
             self._check_neighbours_of_groups(plan)
-        return self._with_neighbours(rows, plan, groups, folder)
+        return with_neighbours(plan, rows, groups, self.metric, folder)
 
     def _check_neighbours_of_groups(self, plan: FitPlan) -> None:
         """Raise InputError if the parameters ask for other neighbours than groups have."""
@@ -156,39 +156,6 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
                 "their own"
             )
 
-    def _with_neighbours(
-        self, rows: Rows, plan: FitPlan, groups: NDArray[np.int64] | None, folder: Path | None
-    ) -> FitPlan:
-        """The plan with neighbours, if it asks for any."""
-        if not plan.settings.neighbours:
-            return plan
-        stream = plan.stream
-        among = stream.window if stream else plan.projected or rows
-
-        def take(index: NDArray[np.intp]) -> Tensor:
-            return plan.formed(among.pick(index))
-
-        if plan.links is not None:
-            return replace(plan, neighbours=LinkedNeighbours(plan.links, take))
-        as_they_are = self.metric != "auto" or not plan.settings.search_components
-        make: Callable[..., Neighbours] = Neighbours
-        if groups is not None:
-            make = partial(GroupNeighbours, groups=groups)
-        neighbours = make(
-            rows if as_they_are and not stream else among,
-            take,
-            count=plan.settings.neighbours,
-            first=rows.n,
-            angle=plan.settings.by_angle,
-            components=plan.settings.search_components,
-            metric=self.metric,
-            scale=input_scale(plan.summary),
-            about=asdict(plan.summary),
-            folder=folder,
-            walk=lambda epoch: plan.settings.walk_at(epoch / max(plan.epochs, 1)),
-        )
-        return replace(plan, neighbours=neighbours)
-
     def _network(self, plan: FitPlan) -> EncoderHead:
         normed = self.batch_norm in ("both", "encoder")
         name = "mlp" if plan.projected else self._encoder_for(plan.shape)
@@ -197,7 +164,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         dim = self._embedding_dim(encoder, plan)
         if plan.projected is not None and RECIPES[self.recipe].start != "random":
             assert isinstance(encoder, nn.Sequential)
-            self._begin(encoder, plan, plan.projected)
+            self._start_last_layer(encoder, plan, plan.projected)
         if not isinstance(self.encoder, nn.Module):  # a custom one takes the rows as they are
             scale = 1.0 if plan.projected else input_scale(plan.summary)
             encoder = ScaledEncoder(scale, *encoder.children())
@@ -205,7 +172,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         start = 1.0 if self.temperature == "adaptive" else float(self.temperature)
         return EncoderHead(encoder, head, epsilon=plan.settings.epsilon, temperature=start)
 
-    def _begin(self, encoder: nn.Sequential, plan: FitPlan, seen: ProjectedRows) -> None:
+    def _start_last_layer(self, encoder: nn.Sequential, plan: FitPlan, seen: ProjectedRows) -> None:
         """Initialise the last layer by the rows, and by their neighbours if there are enough."""
         many = plan.alone and plan.n >= FEW_ROWS and RECIPES[self.recipe].start == "locality"
         if many and isinstance(plan.neighbours, Neighbours):
@@ -237,7 +204,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
             "width": settings.width,
             "neighbours": settings.neighbours,
             "contrast": settings.contrast,
-            "adversarial_share": 1 / settings.every,
+            "adversarial_share": 1 / settings.adversarial_every,
             "epsilon": settings.epsilon,
             "xi": settings.xi,
             "target_entropy": settings.target_entropy,
@@ -295,11 +262,11 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         uniform = 2 * math.log(self.n_prototypes)
         return uniform + plan.settings.contrast * math.log(min(rows.n, self.batch_size))
 
-    def _suspects(self, plan: FitPlan) -> list[health.Setting]:
+    def _suspects(self, plan: FitPlan) -> list[Setting]:
         given = {"epsilon": self.epsilon, "xi": self.xi, "contrast": self.contrast or "auto"}
         usual = asdict(settings_of(type(self)(recipe=self.recipe), plan))
         settings = [
-            health.Setting(name, float(value), usual[name])
+            Setting(name, float(value), usual[name])
             for name, value in given.items()
             if value != "auto"
         ]

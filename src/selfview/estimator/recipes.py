@@ -22,7 +22,7 @@ FEW_STEPS, SOME_STEPS, STEPS, STEPS_ROWS = 40, 300, 500, 5000
 MAP_DIMS, MAP_STEPS = 3, 2.5  # up to so many dimensions it takes so many times as many steps
 WARMUP_SHARE = 1 / 50  # of the epochs, for the target entropy to fall
 STREAM_WARMUP = 5  # optimiser steps, for the same in a stream
-USUAL_NORM = 16.0  # to which others are brought, near enough
+USUAL_NORM = 16.0  # to which others are is_precomputed, near enough
 SCHEDULES: dict[str, Callable[[float, int], Callable[[float], float]]] = {
     "drop": lambda start, _: dropping_rate(start),
     "cosine": cosine_rate,
@@ -129,7 +129,7 @@ RECIPES = {
         learning_rate=2e-3,
         schedule="cosine",
         warmup=None,
-        # Dense rows: most of what tells them apart lies in few components. Tf-idf rows: it doesn't.
+        # Most of what distinguishes dense rows lies in few components; of tf-idf rows it doesn't.
         # A walk over few near neighbours stays within a cluster where as many nearest rows would
         # leave it; a cluster of few rows it leaves soon.
         dense=Kind(**_DENSE, neighbours=6, walk=0.8),
@@ -181,7 +181,7 @@ class Settings:
     contrast: float = 0.0  # weight of InfoNCE
     power: float = 1.0  # of its kernel
     attraction: float = 1.0  # at its end
-    every: int = 1  # step of an epoch so many: adversarial views, and the swapped prediction
+    adversarial_every: int = 1  # so many steps one has adversarial views and swapped prediction
     epsilon: float = 1.0  # length of an adversarial perturbation, in the unit of the rows
     xi: float = 1.0  # length of a random one, in the same unit
     unit: float = 1.0  # a length of 1 between rows, as the network sees them
@@ -229,7 +229,7 @@ def settings_of(model: Any, plan: Any) -> Settings:
         contrast=contrast,
         power=rows.power,
         attraction=1.0 if stream else rows.attraction,  # a stream has no known end
-        every=max(1, round(1 / share)) if contrast else 1,
+        adversarial_every=max(1, round(1 / share)) if contrast else 1,
         epsilon=epsilon,
         xi=float(_or(model.xi, xi)),
         unit=unit,

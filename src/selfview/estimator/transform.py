@@ -34,17 +34,50 @@ class UnfittedError(InputError, NotFittedError):  # type: ignore[misc]
     """The model was used before `fit`."""
 
 
-class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """The half of an estimator that uses what `fit` has learned."""
+class FittedMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """What all estimators do with rows once they are fitted."""
+
+    embedding_dim_: int
+    shape_in_: tuple[int, ...]
+    preparation_: TablePreparation | None = None  # of a data frame of mixed columns
+
+    def _expect_fitted(self) -> None:
+        if not hasattr(self, "shape_in_"):
+            name = type(self).__name__
+            raise UnfittedError(f"This {name} instance is not fitted yet: call 'fit' first")
+
+    def _rows(self, X: Any) -> Rows:
+        """`X` as rows, which must be of the shape that was fitted."""
+        self._expect_fitted()
+        rows = table_rows(X, self.preparation_)
+        expect_shape(rows, self.shape_in_, type(self).__name__)
+        return rows
+
+    def _named_rows(self, X: Any) -> Rows:
+        """The same; a warning tells if columns have other names than those of the fit."""
+        rows = self._rows(X)
+        if rows is not X and self.preparation_ is None:  # rows have no column names
+            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
+        return rows
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.embedding_dim_
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class TransformMixin(FittedMixin):
+    """The part of an estimator that uses what `fit` has learned."""
 
     n_components: int
     encoder: str | nn.Module
     network_: EncodingNetwork
-    embedding_dim_: int
-    shape_in_: tuple[int, ...]
     epochs_: int
     seed_: int
-    preparation_: TablePreparation | None = None  # of a data frame of mixed columns
     _optimisers: list[Adam] | None
 
     def transform(self, X: Any) -> NDArray[np.float32]:
@@ -64,10 +97,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     def _apply(
         self, function: Callable[[Tensor], Tensor], X: Any, width: int
     ) -> NDArray[np.float32]:
-        rows = self._rows(X)
-        if rows is not X and self.preparation_ is None:  # rows have no column names
-            validate_data(self, X, reset=False, skip_check_array=True, ensure_2d=False)
-        return self._map(function, rows, width)
+        return self._map(function, self._named_rows(X), width)
 
     def _map(
         self, function: Callable[[Tensor], Tensor], rows: Rows, width: int
@@ -78,13 +108,6 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         # A custom encoder may cost more for more rows.
         return map_rows(function, rows, plan, width, fill_up=isinstance(self.encoder, str))
 
-    def _rows(self, X: Any) -> Rows:
-        """`X` as rows, which must be of the shape that was fitted."""
-        self._fitted_network()
-        rows = table_rows(X, self.preparation_)
-        expect_shape(rows, self.shape_in_, type(self).__name__)
-        return rows
-
     @property
     def encoder_(self) -> nn.Module:
         """The fitted encoder: rows to embedding."""
@@ -92,14 +115,8 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         return encoder
 
     def _fitted_network(self) -> Any:
-        if not hasattr(self, "network_"):
-            name = type(self).__name__
-            raise UnfittedError(f"This {name} instance is not fitted yet: call 'fit' first")
+        self._expect_fitted()
         return self.network_
-
-    @property
-    def _n_features_out(self) -> int:
-        return self.embedding_dim_
 
     def save(self, path: str | Path) -> None:
         """Write the model to the folder `path`, without pickle.
@@ -110,16 +127,10 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             The folder is made; a model already in it is replaced.
         """
         network = self._fitted_network()
-        names = getattr(self, "feature_names_in_", None)
         tensors, clusters = self._cluster_tensors()
-        meta = {
-            "class": type(self).__name__,
-            "parameters": model_file.plain_parameters(self),
-            "shape_in": list(self.shape_in_),
+        meta = description(self) | {
             "epochs": self.epochs_,
             "seed": self.seed_,
-            "feature_names_in": None if names is None else [str(name) for name in names],
-            "table": None if self.preparation_ is None else self.preparation_.table_.to_json(),
             "history": self.history_,
             "health": self.health_,
             "clusters": clusters,
@@ -137,7 +148,7 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Parameters
         ----------
         path : str or Path
-        encoder : nn.Module, optional
+        encoder : nn.Module or None, default None
             Needed if the model was fitted with a custom encoder: its architecture, whose weights
             are then read from the folder.
         """
@@ -154,8 +165,8 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             return cls._rebuilt(tensors, meta, encoder if own else None)
         except model_file.DAMAGE as error:
             or_not = " (or the encoder passed is not the one it was fitted with)" if own else ""
-            told = model_file.reason(error)
-            raise FileFormatError(f"{file} is damaged{or_not}: {told}") from error
+            reason = model_file.reason(error)
+            raise FileFormatError(f"{file} is damaged{or_not}: {reason}") from error
 
     @classmethod
     def _rebuilt(
@@ -196,7 +207,6 @@ class TransformMixin(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float32"]
         return tags
 
@@ -220,7 +230,7 @@ def map_rows(
             part = slice(start, min(start + TRANSFORM_ROWS, rows.n))
             x = rows.take(part)
             rows.check_chunk(start, x)
-            x = plan.formed(x)
+            x = plan.as_input(x)
             x = _filled_up(x) if fill_up else x
             out[part] = function(x)[: part.stop - start].float().cpu().numpy()
     return out
@@ -239,6 +249,18 @@ def _filled_up(x: Tensor) -> Tensor:
 def table_rows(X: Any, table: TablePreparation | None) -> Rows:
     """`X` as rows; a data frame of mixed columns as `table` prepares it."""
     return as_rows(X if table is None or isinstance(X, Rows) else table.transform(X))
+
+
+def description(model: Any) -> dict[str, Any]:
+    """What every model file tells: class, parameters, and what its rows are."""
+    names, table = getattr(model, "feature_names_in_", None), model.preparation_
+    return {
+        "class": type(model).__name__,
+        "parameters": model_file.plain_parameters(model),
+        "shape_in": list(model.shape_in_),
+        "feature_names_in": None if names is None else [str(name) for name in names],
+        "table": None if table is None else table.table_.to_json(),
+    }
 
 
 def saved_table(saved: Any, shape: tuple[int, ...]) -> TablePreparation | None:

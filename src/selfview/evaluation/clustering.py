@@ -10,12 +10,12 @@ from selfview.evaluation.inputs import Floats, Ints
 INITIALISATIONS = 20
 
 
-def kmeans(Z: Floats, k: int, seed: int, starts: int = INITIALISATIONS) -> Ints:
-    """Cluster of each row: the best of some k-means++ starts by inertia, on Z as it is."""
+def kmeans(Z: Floats, k: int, seed: int) -> Ints:
+    """Cluster of each row: the best of 20 k-means++ starts by inertia, on Z as it is."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
-    model = KMeans(n_clusters=k, n_init=starts, random_state=seed)
+    model = KMeans(n_clusters=k, n_init=INITIALISATIONS, random_state=seed)
     with warnings.catch_warnings():
         # Fewer distinct rows than clusters: a collapsed embedding, and the scores say it.
         warnings.simplefilter("ignore", ConvergenceWarning)

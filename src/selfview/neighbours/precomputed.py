@@ -1,4 +1,4 @@
-"""Neighbours that users bring: an array of row numbers, or a sparse graph between the rows."""
+"""Neighbours that users pass: an array of row numbers, or a sparse graph between the rows."""
 
 import warnings
 import zlib
@@ -52,7 +52,7 @@ class LinkedRows:
 
 
 class LinkedNeighbours:
-    """Draws neighbours that were brought.
+    """Draws neighbours that users passed.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class LinkedNeighbours:
         return self.take(chosen.astype(np.intp))
 
 
-def brought(neighbours: Any) -> bool:
+def is_precomputed(neighbours: Any) -> bool:
     """Are these neighbours themselves, and not their number?"""
     return hasattr(neighbours, "shape") and len(neighbours.shape) == 2
 

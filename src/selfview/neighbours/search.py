@@ -3,7 +3,7 @@
 Rows are compared in their leading principal components: noise in many columns hides which rows are
 near. The search is exact up to `EXACT_ROWS` rows. Above, Faiss finds nearly all (engine.py), or
 PyTorch alone where Faiss is not installed (cells.py). Users may name a metric for the search, or
-bring neighbours of their own (precomputed.py).
+pass neighbours of their own (precomputed.py).
 """
 
 import warnings
@@ -24,7 +24,7 @@ from selfview.neighbours import cells, engine
 from selfview.neighbours.cells import BLOCK, among
 from selfview.rows.base import Rows
 from selfview.rows.projection import ProjectedRows, principal_components
-from selfview.saving.checkpoints import kept, recalled, write_kept
+from selfview.saving.checkpoints import load_if_same, load_or_make, write_kept
 from selfview.training.loop import Step
 
 COMPONENTS = 50  # in which dense rows are compared
@@ -56,12 +56,12 @@ class Neighbours:
         distance or angle, in principal components.
     scale : float or sequence of float, default 1.0
         What rows, or their columns, are divided by first.
-    about : mapping, optional
+    about : mapping or None, default None
         What tells these rows from others, that JSON can hold.
     folder : Path or None, default None
         Where to keep what was found, for a fit that goes on.
-    first : int, optional
-        Only for so many of the first rows; for all of them if not given.
+    first : int or None, default None
+        Only for so many of the first rows. None: for all.
     walk : callable, default never
         From the epoch to the chance that a draw goes on from a neighbour to one of its neighbours.
     """
@@ -128,10 +128,10 @@ class Neighbours:
         if not self._by_engine:
             data = group.from_main(lambda: self._found().tobytes())
             return np.frombuffer(data, np.int32).reshape(self.n, -1)
-        known = group.from_main(lambda: recalled(self.path, self.about))
+        known = group.from_main(lambda: load_if_same(self.path, self.about))
         found = known["numbers"].numpy() if known else self._search_together(group)
         if not known:
-            group.from_main(lambda: write_kept(self.path, self.about, _named(found)))
+            group.from_main(lambda: write_kept(self.path, self.about, _as_tensors(found)))
         return found
 
     @property
@@ -141,7 +141,7 @@ class Neighbours:
         return plain and self.rows.n > EXACT_ROWS and engine.installed()
 
     def _found(self) -> NDArray[np.int32]:
-        found = kept(self.path, self.about, lambda: _named(self._search()))
+        found = load_or_make(self.path, self.about, lambda: _as_tensors(self._search()))
         numbers: NDArray[np.int32] = found["numbers"].numpy()
         return numbers
 
@@ -166,7 +166,7 @@ class Neighbours:
         return search_parts(self.rows, self.components, angle=self.angle, scale=self.scale)
 
 
-def _named(numbers: NDArray[np.int32]) -> dict[str, Tensor]:
+def _as_tensors(numbers: NDArray[np.int32]) -> dict[str, Tensor]:
     return {"numbers": torch.from_numpy(numbers)}
 
 
@@ -213,7 +213,7 @@ def nearest(points: Tensor, count: int, first: int | None = None) -> NDArray[np.
     points : Tensor (n, components)
     count : int
         At most n - 1 are returned.
-    first : int, optional
+    first : int or None, default None
         Look for those of so many of the first points only.
 
     Returns
@@ -231,7 +231,7 @@ def nearest(points: Tensor, count: int, first: int | None = None) -> NDArray[np.
         return _exact(points, count, n if first is None else first)
     if engine.installed():
         return engine.nearest(lambda: torch.split(points, PART), n, count, first)
-    _tell_of_the_engine(n)
+    _warn_without_faiss(n)
     return cells.nearest(points, count, first)
 
 
@@ -240,7 +240,7 @@ def searchable(rows: Rows) -> bool:
     return rows.n * COMPONENTS <= FALLBACK_ENTRIES or engine.installed()
 
 
-def _tell_of_the_engine(n: int) -> None:
+def _warn_without_faiss(n: int) -> None:
     if n > MANY_ROWS:
         warnings.warn(
             f"neighbours of {n:,} rows are searched by PyTorch alone, which takes longer and "

@@ -198,13 +198,8 @@ class EncoderHead(EncodingNetwork):
         return [layer for part in (*own, self.head) for layer in part.children()]
 
     def forward(self, x: Tensor, parts: int = 1) -> Tensor:
-        """Logits of rows; of `parts` batches whose rows stand in turn, as of each by itself."""
-        return self.both(x, parts)[1]
-
-    def both(self, x: Tensor, parts: int = 1) -> tuple[Tensor, Tensor]:
-        """What the encoder's layers give, and the logits of it."""
-        z = self.features(x, parts)
-        return z, self.logits(z, parts)
+        """Logits of rows; of `parts` interleaved batches, each as if it came alone."""
+        return self.logits(self.features(x, parts), parts)
 
     def logits(self, z: Tensor, parts: int = 1) -> Tensor:
         """Logits of what the encoder's layers gave."""

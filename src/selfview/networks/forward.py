@@ -14,7 +14,7 @@ ROW_BY_ROW = (nn.Linear, nn.ReLU, nn.Flatten)
 
 
 def forward_views(layers: nn.Sequential, x: Tensor, parts: int) -> Tensor:
-    """`layers` of several batches of equal size, whose rows stand in turn in `x`.
+    """`layers` of several batches of equal size, interleaved row by row in `x`.
 
     The values are those of each batch by itself, in one pass: a product of twice as many rows costs
     less than two products. Batch norm takes the batches for further columns. Convolutions, for
@@ -36,12 +36,12 @@ def forward_views(layers: nn.Sequential, x: Tensor, parts: int) -> Tensor:
 
 
 def split_views(x: Tensor, parts: int) -> Sequence[Tensor]:
-    """The batches whose rows stand in turn in `x`."""
+    """The batches that are interleaved row by row in `x`."""
     return x.reshape(-1, parts, *x.shape[1:]).unbind(1)
 
 
 def per_view(function: Callable[[Tensor], Tensor], x: Tensor, parts: int) -> Tensor:
-    """`function` of each of the batches whose rows stand in turn in `x`."""
+    """`function` of each of the batches that are interleaved in `x`."""
     return torch.stack([function(part) for part in split_views(x, parts)], 1).flatten(0, 1)
 
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from selfview.errors import InputError
 from selfview.rows.base import Rows
 from selfview.rows.in_memory import ArrayRows, DatasetRows, SparseRows, TensorRows
+from selfview.tables.frames import columns_of, is_frame
 
 
 def as_rows(X: Any) -> Rows:
@@ -50,27 +51,19 @@ def as_rows(X: Any) -> Rows:
             X = X.detach().cpu().to_sparse_coo().coalesce()  # type: ignore[no-untyped-call]
             at, shape = X.indices().numpy(), tuple(X.shape)
             return as_rows(sp.coo_array((X.values().numpy(), tuple(at)), shape=shape).tocsr())
-        _check_dtype("complex" if X.is_complex() else "number", "")
+        if X.is_complex():
+            _check_dtype(np.dtype(complex))
         _check_ndim(X.ndim)
         return _not_empty(TensorRows(X))
     if sp.issparse(X):
-        dtype = getattr(X, "dtype", None)
-        _check_dtype(_kind(dtype), str(dtype))
+        _check_dtype(getattr(X, "dtype", None))
         return _not_empty(SparseRows(X))
     return _not_empty(ArrayRows(_as_array(X)))
 
 
 def _as_array(X: Any) -> NDArray[Any]:
-    columns = _columns(X)
-    if columns is not None:
-        text = [name for name, kind in columns if kind == "text"]
-        if text:
-            raise InputError(
-                f"column{'s' * (len(text) > 1)} {', '.join(text[:5])} of the data frame "
-                f"{'is' if len(text) == 1 else 'are'} not numeric: drop or encode "
-                f"{'it' if len(text) == 1 else 'them'} first"
-            )
-        X = _frame_values(X)
+    if is_frame(X):
+        X = _numbers_of(X)
     try:
         # A memory map stays one: np.asarray would drop the class, not the mapping.
         array = X if isinstance(X, np.ndarray) else np.asarray(X)
@@ -80,45 +73,34 @@ def _as_array(X: Any) -> NDArray[Any]:
         ) from error
     if np.ma.is_masked(array):
         raise InputError("X has masked entries: fill them first, X.filled(...)")
-    _check_dtype(_kind(array.dtype), str(array.dtype))
+    _check_dtype(array.dtype)
     _check_ndim(array.ndim)
     return array
 
 
-def _columns(X: Any) -> list[tuple[str, str]] | None:
-    """Names and kinds of a data frame's columns: of pandas, polars or Arrow; None of others."""
-    if type(X).__name__ == "LazyFrame":
-        raise InputError("a LazyFrame holds no rows yet: pass X.collect()")
-    if hasattr(X, "column_names") and hasattr(X, "schema"):  # Arrow
-        types = [np.dtype(t.to_pandas_dtype()) for t in X.schema.types]
-        return [(str(c), _kind(t)) for c, t in zip(X.column_names, types, strict=True)]
-    if hasattr(X, "dtypes") and hasattr(X, "columns"):
-        return [(str(c), _kind(t)) for c, t in zip(X.columns, X.dtypes, strict=True)]
-    return None
-
-
-def _frame_values(X: Any) -> NDArray[Any]:
+def _numbers_of(frame: Any) -> NDArray[np.float64]:
     """The numbers of a data frame, NaN where it has none."""
-    if hasattr(X, "column_names"):  # Arrow
-        return np.array([column.cast("float64").to_numpy() for column in X.columns]).T
-    if hasattr(X, "cast"):  # polars
-        return np.asarray(X.cast(float).to_numpy())
-    return np.asarray(X.to_numpy(dtype=np.float64, na_value=np.nan))
-
-
-def _kind(dtype: Any) -> str:
-    if hasattr(dtype, "is_numeric"):  # polars
-        return "number" if dtype.is_numeric() or str(dtype) == "Boolean" else "text"
-    kind = getattr(dtype, "kind", "O")
-    return {"c": "complex"}.get(kind, "number" if kind in "fiub" else "text")
-
-
-def _check_dtype(kind: str, name: str) -> None:
-    if kind == "complex":
-        raise InputError("Complex data not supported: pass magnitudes, or real and imaginary parts")
-    if kind == "text":
+    columns = columns_of(frame)
+    text = [name for name, values in columns.items() if values.dtype.kind not in "biuf"]
+    if text:
         raise InputError(
-            f"X must hold numbers, got an array of dtype {name}. Convert it with "
+            f"column{'s' * (len(text) > 1)} {', '.join(text[:5])} of the data frame "
+            f"{'is' if len(text) == 1 else 'are'} not numeric: drop or encode "
+            f"{'it' if len(text) == 1 else 'them'} first"
+        )
+    array = np.empty((len(frame), len(columns)))
+    for place, values in enumerate(columns.values()):
+        array[:, place] = values
+    return array
+
+
+def _check_dtype(dtype: Any) -> None:
+    kind = getattr(dtype, "kind", "O")
+    if kind == "c":
+        raise InputError("Complex data not supported: pass magnitudes, or real and imaginary parts")
+    if kind not in "fiub":
+        raise InputError(
+            f"X must hold numbers, got an array of dtype {dtype}. Convert it with "
             "X.astype(float); text becomes numbers with "
             "sklearn.feature_extraction.text.TfidfVectorizer"
         )

@@ -31,10 +31,10 @@ def differences(kept: Any, given: Any, name: str = "its description") -> list[st
     """
     if isinstance(kept, dict) and isinstance(given, dict):
         names = dict.fromkeys([*given, *kept])
-        return [told for n in names for told in differences(kept.get(n), given.get(n), n)]
+        return [each for n in names for each in differences(kept.get(n), given.get(n), n)]
     if isinstance(kept, list) and isinstance(given, list) and len(kept) == len(given):
         pairs = enumerate(zip(kept, given, strict=True))
-        return [told for i, pair in pairs for told in differences(*pair, f"{name}[{i}]")]
+        return [each for i, pair in pairs for each in differences(*pair, f"{name}[{i}]")]
     same = kept == given
     if isinstance(kept, float) and isinstance(given, float):
         same = same or math.isclose(kept, given, rel_tol=ROUNDING)
@@ -46,22 +46,22 @@ def _short(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:60]}..."
 
 
-def kept(
+def load_or_make(
     path: Path | None, about: Mapping[str, Any], make: Callable[[], dict[str, Tensor]]
 ) -> dict[str, Tensor]:
-    """Tensors from the file at `path` if it is about the same, else made now and written there.
+    """Tensors from the file at `path` if its description is `about`, else made and written there.
 
-    `about` is what the tensors depend on, as JSON can hold it. Without a path nothing is kept.
+    `about` is what the tensors depend on, as JSON can hold it. Without a path nothing is written.
     """
-    found = recalled(path, about)
+    found = load_if_same(path, about)
     if found is None:
         found = make()
         write_kept(path, about, found)
     return found
 
 
-def recalled(path: Path | None, about: Mapping[str, Any]) -> dict[str, Tensor] | None:
-    """Tensors from the file at `path`, if it is there and about the same."""
+def load_if_same(path: Path | None, about: Mapping[str, Any]) -> dict[str, Tensor] | None:
+    """Tensors from the file at `path`, if it is there and its description is `about`."""
     if path is not None:
         with suppress(FileFormatError):
             tensors, meta = read_state(path)
@@ -71,7 +71,7 @@ def recalled(path: Path | None, about: Mapping[str, Any]) -> dict[str, Tensor] |
 
 
 def write_kept(path: Path | None, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> None:
-    """Write what `recalled` reads; nothing without a path."""
+    """Write tensors with their description; nothing without a path."""
     if path is not None:
         write_state(path, tensors, _as_read(about))
 
@@ -156,13 +156,13 @@ class Checkpoints:
             return
         with HeldInterrupts() as interrupts:
 
-            def offer() -> None:
+            def save_if_due() -> None:
                 if interrupts.pending or time.monotonic() > self._next:
                     self.keep(training)
                 interrupts.release()
 
             try:
-                yield offer
+                yield save_if_due
             except (TrainingError, CheckpointError) as error:
                 raise type(error)(f"{error}. {self._last_good()}") from error
 

@@ -87,9 +87,9 @@ def export(
     path : str or Path
         File to write; `<path>.json` beside it describes input, output and, for "safetensors",
         every layer.
-    format : {"onnx", "torchscript", "safetensors"}
+    format : {"onnx", "torchscript", "safetensors"}, default "onnx"
         ONNX with a free number of rows; TorchScript for ``torch.jit.load``; or the weights.
-    preparation : Preparation, optional
+    preparation : Preparation or None, default None
         How the rows were made from files: written beside, as ``preparation.json``.
 
     Returns

@@ -30,7 +30,7 @@ def decoded(table: Table, X: Values) -> dict[str, Values]:
     """The values of each column that is learned from: texts, numbers or dates, NaN for a gap.
 
     Numbers have six digits, those far out fewer; times are whole hours. Values that share a
-    feature can't be told apart: rare ones are "(rare)", and of many-valued columns it is the share
+    feature are the same here: rare ones are "(rare)", and of many-valued columns it is the share
     of the rows.
     """
     found, at = {}, 0

@@ -76,21 +76,21 @@ class Notes:
 
     def lines(self) -> list[str]:
         """Each as a sentence."""
-        told = []
+        lines = []
         if self.missing:
-            told.append(f"{_named(self.missing)} missing: filled as gaps are")
+            lines.append(f"{_named(self.missing)} missing: filled as gaps are")
         if self.extra:
-            told.append(f"{_named(self.extra)} new: left out")
+            lines.append(f"{_named(self.extra)} new: left out")
         for what, counts in (
             ("new values", self.new_values),
             ("gaps, unlike at the fit,", self.new_gaps),
         ):
-            told += [
+            lines += [
                 f"column {name!r} has {what} in {rows:,} row{'s' * (rows != 1)}"
                 for name, rows in counts.items()
                 if rows
             ]
-        return told
+        return lines
 
 
 def _named(names: Sequence[str]) -> str:

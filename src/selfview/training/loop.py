@@ -141,16 +141,16 @@ def train(
         The epochs to run; not from 0 when a run goes on.
     batch_size, seed : int
     device : torch.device
-    precision : "float32" or "bfloat16"
+    precision : {"float32", "bfloat16"}, default "float32"
         Of the forward and backward passes; weights and optimiser stay in float32.
-    start : EpochProgress
+    start : EpochProgress, default nothing
         What is done already of the first epoch.
-    after_step : callable
+    after_step : callable, default does nothing
         Called between two steps of an epoch with the part that is done; after an epoch's last step
         its row of metrics is yielded instead. Training ends if it returns True.
-    group : Group
+    group : Group, default this process alone
         The processes that train together, each on its share of every batch.
-    blocks : (int, int), optional
+    blocks : (int, int) or None, default None
         Of rows on disk: how many are read, and how many shuffled, together.
 
     Yields
@@ -183,8 +183,8 @@ def train(
                         loss, metrics = objective(step)
                     means = group.means({phase.name: loss.item(), **metrics}, shard, device)
                     if not math.isfinite(means[phase.name]):
-                        told = f"the {phase.name} became {means[phase.name]}"
-                        raise not_finite(told, step.epoch, [phase])
+                        what = f"the {phase.name} became {means[phase.name]}"
+                        raise not_finite(what, step.epoch, [phase])
                     gradients = group.gradients(loss, phase.parameters, shard)
                     _descend(phase, optimiser, gradients, step.epoch)
                     for name, value in means.items():

@@ -76,8 +76,8 @@ class TrainingState:
         tensors = [*self._tensors().values()]
         if not all_finite([t for t in tensors if t.is_floating_point()]):
             epoch = len(self.history) - (self.part.steps == 0)
-            told = "a weight or a batch-norm statistic became infinite or NaN"
-            raise not_finite(told, epoch, self.phases)
+            what = "a weight or a batch-norm statistic became infinite or NaN"
+            raise not_finite(what, epoch, self.phases)
 
     def _tensors(self) -> dict[str, Tensor]:
         tensors = {f"network.{name}": t for name, t in self.network.state_dict().items()}
@@ -117,9 +117,9 @@ class TrainingState:
             )
             self._count_from(float(state.meta["seconds"]))
         except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
-            told = " ".join(str(error).split())
+            reason = " ".join(str(error).split())
             raise FileFormatError(
-                f"{state.path} does not fit this model: {told}. Delete it or name another folder"
+                f"{state.path} does not fit this model: {reason}. Delete it or name another folder"
             ) from error
 
 
