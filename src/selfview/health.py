@@ -180,7 +180,7 @@ def neighbour_metrics(
     dict
         `different_rows`, and if these are enough, their `structure`, their `neighbour_perplexity`
         in the embedding and, as `neighbour_perplexity_pca`, in as many principal components,
-        whitened by the power 1/2 as the embedding is.
+        whitened by the power 1/2.
     """
     rows = np.sort(np.unique(X, axis=0, return_index=True)[1])
     found = {"different_rows": float(len(rows))}

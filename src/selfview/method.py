@@ -97,7 +97,7 @@ class SelfView(PrototypeEmbedder):
         Of the learning rate. "auto": "cosine", with a warm-up in the first twentieth; in the
         paper's recipe "drop", to a fifth from epoch 1,000 on.
     axes : {"auto", "principal", "learned"}, default "auto"
-        "principal": partial whitening of the embedding. "auto": "principal"; "learned" in the
+        "principal": local whitening of the embedding. "auto": "principal"; "learned" in the
         paper's recipe and with a custom encoder.
     precision : {"auto", "float32", "bfloat16"}, default "auto"
         Of training. "auto": bfloat16 where the processor computes with it directly.

@@ -9,21 +9,23 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-ROWS = 20_000  # whose embeddings tell the axes
+ROWS = 5_000  # whose embeddings tell the axes
 STREAM_ROWS = 1000  # the same after each pass over a stream
 BATCH = 256  # rows embedded at a time
 
-POWER = 0.25  # of the whitening: 0 turns the axes only, 1 gives all the same standard deviation
-LEAST = 1e-3  # of the largest standard deviation, below which an axis is noise, and not widened
+NEAREST = 30  # rows whose differences are whitened; of few rows, a fifth
+RIDGE = 0.01  # added to their covariance, in units of its mean variance
+LEAST = 1e-6  # the same, in units of the embedding's variance: nearest rows may be equal
 
 
-def partial_whitening(z: Tensor) -> tuple[Tensor, Tensor]:
-    """The mean of embeddings, and the axes along which they are uncorrelated.
+def local_whitening(z: Tensor) -> tuple[Tensor, Tensor]:
+    """The mean of embeddings, and axes that count by how little near rows differ along them.
 
-    Axes are the principal ones, sorted by standard deviation. Each is divided by its standard
-    deviation, relative to the first one's, to the power 0.25: a distance is not a matter of two or
-    three axes alone. The largest entry of each is positive, so that the same embedding has the same
-    axes.
+    With C the covariance of the differences between rows and their nearest, embeddings are
+    multiplied by ``C ** -1/2``. So distances are in units of the differences within a cluster. This
+    is within-class covariance normalisation [1]_, with neighbours in place of classes. The new axes
+    are the principal ones, sorted by standard deviation, and the largest entry of each is positive,
+    so that the same embedding has the same axes. The mean square length of embeddings stays.
 
     Parameters
     ----------
@@ -34,28 +36,62 @@ def partial_whitening(z: Tensor) -> tuple[Tensor, Tensor]:
     Tensor (dim,), Tensor (dim, dim)
         ``(z - centre) @ axes`` are the new embeddings.
 
+    References
+    ----------
+    .. [1] Hatch, Kajarekar, Stolcke, "Within-class covariance normalization for SVM-based speaker
+       recognition", Interspeech 2006.
+
     Examples
     --------
-    >>> z = torch.tensor([[3.0, 3.0], [-3.0, -3.0], [1.0, -1.0], [-1.0, 1.0]])
-    >>> centre, axes = partial_whitening(z)
-    >>> torch.linalg.vector_norm((z - centre) @ axes, dim=0)
-    tensor([6.0000, 2.6321])
+    Four clusters, eight times as long in one direction as in the other:
+
+    >>> within = torch.tensor([[8.0, 0], [-8, 0], [0, 1], [0, -1]])
+    >>> z = within + torch.tensor([[0.0, 50], [60, 0], [0, -50], [-60, 0]])[:, None]
+    >>> centre, axes = local_whitening(z.flatten(0, 1))
+    >>> lengths = torch.linalg.vector_norm(within @ axes, dim=1)
+    >>> bool(lengths.max() < 1.2 * lengths.min())
+    True
     """
     exact = z.double()
     centre = exact.mean(0)
-    variances, turn = torch.linalg.eigh((exact - centre).T @ (exact - centre))
-    stds, turn = variances.clamp_min(0).sqrt().flip(0), turn.flip(1)  # the largest first
-    signs = turn.gather(0, turn.abs().argmax(0, keepdim=True)).sign()
-    widths = (stds / stds[0].clamp_min(torch.finfo(z.dtype).tiny)).clamp_min(LEAST)
-    axes = (turn * signs * widths**-POWER).to(z.dtype)
+    moved = exact - centre
+    size = moved.square().mean()
+    unit = torch.eye(z.shape[1], dtype=exact.dtype, device=z.device)
+    C = _local_covariance(moved)
+    C += (RIDGE * C.diagonal().mean() + LEAST * size + torch.finfo(z.dtype).tiny) * unit
+    root = inverse_root(C)
+    white = moved @ root
+    turn = torch.linalg.eigh(white.T @ white)[1].flip(1)  # the largest first
+    axes = root @ turn * (size / white.square().mean().clamp_min(1e-300)).sqrt()
+    signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()
+    axes = (axes * signs).to(z.dtype)
     return centre.to(z.dtype), axes.contiguous()  # as it will be read: rounding goes by layout
+
+
+def inverse_root(covariance: Tensor) -> Tensor:
+    """The symmetric matrix that is ``covariance ** -1/2``."""
+    values, vectors = torch.linalg.eigh(covariance)
+    root: Tensor = vectors * values.clamp_min(torch.finfo(torch.float32).tiny).rsqrt() @ vectors.T
+    return root
+
+
+def _local_covariance(z: Tensor) -> Tensor:
+    """Mean outer product of the differences between rows and their nearest: (dim, dim)."""
+    count = max(1, min(NEAREST, len(z) // 5))
+    total = z.new_zeros(z.shape[1], z.shape[1])
+    for part in torch.split(z, BATCH):
+        # A row is its own nearest, or equal to it.
+        near = torch.cdist(part, z).topk(min(count + 1, len(z)), largest=False).indices
+        differences = (part.unsqueeze(1) - z[near]).flatten(0, 1)
+        total += differences.T @ differences
+    return total / (len(z) * count)
 
 
 @torch.no_grad()
 def whiten(
     encoder: Any, take: Callable[[NDArray[np.intp]], Tensor], n: int, seed: int, rows: int
 ) -> None:
-    """Let `encoder` give embeddings along the axes of `partial_whitening`.
+    """Let `encoder` give embeddings along the axes of `local_whitening`.
 
     Parameters
     ----------
@@ -73,4 +109,4 @@ def whiten(
     parts = np.array_split(some, math.ceil(len(some) / BATCH))
     z = torch.cat([encoder.features(take(part)) for part in parts])
     if z.isfinite().all():  # else the verdict says what is wrong
-        encoder.centre, encoder.axes = partial_whitening(z.float())
+        encoder.centre, encoder.axes = local_whitening(z.float())

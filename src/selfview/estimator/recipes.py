@@ -58,7 +58,7 @@ class Recipe:
     xi: float | None  # length of a random perturbation, for ordinary norms; None is epsilon
     contrast: float  # weight of InfoNCE, if there are neighbours
     images: str  # the encoder for images
-    axes: str  # principal (partial whitening) or learned
+    axes: str  # principal (local whitening) or learned
     adversarial_share: float  # of the steps
     start: str  # of the last layer: random, principal, or locality (with many rows) and principal
 
