@@ -65,5 +65,7 @@ def two_views(
             )
         found.append(moved(x, perturbations))
     if neighbours:
-        found.append(neighbours.draw(step).unsqueeze(1))
+        # The first draw searches all rows, whose distances need more digits than bfloat16 has.
+        with torch.autocast(x.device.type, enabled=False):
+            found.append(neighbours.draw(step).unsqueeze(1))
     return torch.cat(found, 1).flatten(0, 1)
