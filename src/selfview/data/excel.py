@@ -18,6 +18,8 @@ class ExcelFile:
     numbers. A first column without a name, as pandas writes its index, names the rows.
     """
 
+    categories: tuple[str, ...] = ()
+
     def __init__(self, source: Path, header: bool | None, _hints: Sequence[str]) -> None:
         self.path = regular_file(source)
         self.files: tuple[Path, ...] = (self.path,)
