@@ -26,6 +26,7 @@ MIN_ROWS = 50  # different ones; fewer show nothing
 ENOUGH_ROWS = 200  # without structure, so many are noise; fewer may only be too few
 ENOUGH_STEPS = 50  # of the optimiser: what epochs="auto" plans for as few rows as show something
 MIN_PROTOTYPE_USE = 0.1
+_NO_NEARER = "nearest rows are no nearer than in noise that has the same principal components"
 MIN_EFFECTIVE_RANK = 1.5
 FAR_OFF = 10.0  # times its usual value, or a tenth: a setting to suspect
 TINY = float(np.finfo(np.float64).tiny)
@@ -321,7 +322,5 @@ def _no_structure(found: Mapping[str, float], n_features: int) -> Verdict | None
         return None
     enough = max(ENOUGH_ROWS, min(n_features // 2, SAMPLE_ROWS))
     if n < min(enough, SAMPLE_ROWS * 9 // 10):
-        return Verdict(TOO_FEW, f"{n} different rows look like noise, as few rows often do")
-    return Verdict(
-        NOTHING, "nearest rows are no nearer than in noise that has the same principal components"
-    )
+        return Verdict(TOO_FEW, f"{_NO_NEARER}, but {n} rows may be too few to show it")
+    return Verdict(NOTHING, _NO_NEARER)
