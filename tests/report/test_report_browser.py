@@ -392,3 +392,19 @@ def test_a_hundred_thousand_rows_can_be_used(tmp_path, browser):
     assert page.page.locator("#details ol.near li").count() == 10
     assert page.errors == []
     page.close()
+
+
+def test_names_at_the_edge_of_the_map_are_whole(browser, tmp_path):
+    classes = ("a long name at the left", "the middle", "a long name at the right")
+    y = np.arange(60) % 3
+    Z = np.random.default_rng(0).normal(size=(60, 4)).astype(np.float32)
+    Z[:, 0] += 100 * y
+    page = Page(browser, write_page(tmp_path, Dataset("edges", Z, y=y, classes=classes), Z))
+    frame = page.page.locator("#frame").bounding_box()
+    found = page.page.locator("#plot .annotation .bg").all()
+    assert len(found) == 3
+    for name in found:
+        box = name.bounding_box()
+        assert frame["x"] < box["x"]
+        assert box["x"] + box["width"] < frame["x"] + frame["width"]
+    page.close()
