@@ -70,7 +70,7 @@ def turned(points: Floats) -> Floats:
     """
     angles = np.deg2rad(np.arange(0, 90, 5))
     turns = [np.array([[np.cos(a), np.sin(a)], [-np.sin(a), np.cos(a)]]) for a in angles]
-    return points @ min(turns, key=lambda turn: np.ptp(points @ turn, axis=0).max())
+    return min((points @ turn for turn in turns), key=lambda p: float(np.ptp(p, axis=0).max()))
 
 
 def _pca(rows: Floats) -> Plane:

@@ -199,7 +199,7 @@ def _are_compact_dates(numbers: NDArray[np.float64]) -> bool:
     if not ((numbers >= first) & (numbers <= last)).all():
         return False
     distinct = np.unique(numbers)
-    return len(distinct) > 2 and np.isfinite(as_days(distinct, COMPACT)).all()
+    return len(distinct) > 2 and bool(np.isfinite(as_days(distinct, COMPACT)).all())
 
 
 def _all_differ(numbers: NDArray[np.float64]) -> bool:
