@@ -111,6 +111,20 @@ def test_a_header_of_numbers_can_be_declared(tmp_path: Path) -> None:
     assert dataset.X.tolist() == [[1, 2]]
 
 
+def test_a_title_above_the_table_of_a_sheet_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["Report 2024"], [], ["by us"], ["a", "b"], [1.0, 2.0], [3.0, 5.0], [4.0]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    found = read(tmp_path / "a.xlsx", numeric="b")
+    assert found.feature_names == ("a", "b", "b missing")
+    assert len(found) == 3
+    assert "left out above the table: 'Report 2024'" in caplog.text
+
+
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
 def test_tables_are_read_in_the_encodings_of_excel(
     encoding: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
