@@ -12,7 +12,6 @@ from selfview.data.table_files import ROWS, TableBlock, as_text
 from selfview.errors import FileFormatError, InputError
 from selfview.tables.frames import objects_of
 
-
 _FIRST = 20  # rows among which the table begins
 
 
