@@ -146,6 +146,14 @@ def test_a_table_that_is_not_utf8_is_an_error_with_the_remedy(start: bytes, tmp_
         read(tmp_path / "a.csv")
 
 
+def test_what_is_wrong_with_all_rows_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"body": "a text"}\n' * 9)
+    with pytest.raises(FileFormatError, match="none of its 9 rows") as caught:
+        read(tmp_path / "a.jsonl")
+    assert str(caught.value).count("name one with --text") == 1
+    assert str(caught.value).endswith("and 8 more")
+
+
 BAD_TABLE = "a,b\n1,2\n3,oops\n4\n5,\n6,nan\n7,1e400\n8,9\n2,3\n6,5\n9,4\n"
 
 
