@@ -129,3 +129,10 @@ def test_an_image_becomes_anndata_and_a_tissue_again(tmp_path):
     again = read(tmp_path / "a.h5ad")
     np.testing.assert_array_equal(again.coordinates, rows.coordinates)
     np.testing.assert_allclose(again.preparation.mz, image.var["mz"])
+
+
+def test_a_file_without_a_matrix_names_what_it_has(cells, tmp_path):
+    cells.X = None
+    cells.write_h5ad(tmp_path / "a.h5ad")
+    with pytest.raises(InputError, match=r"no X: name a layer \(twice\) or use_rep \(X_pca\)"):
+        read(tmp_path / "a.h5ad")

@@ -64,11 +64,11 @@ def test_rows_of_another_shape_or_kind_are_refused_in_one_line(call, X):
     saved(X)
     np.save("wide.npy", np.ones((5, 4)))
     Path("words.csv").write_text("a,b,c\n1,2,x\n3,4,y\n")
-    Path("texts.jsonl").write_text('{"text": "one fish"}\n')
+    Path("texts.txt").write_text("one fish\n")
     for name, words in (
         ("wide.npy", "rows of shape (4,), this model needs (3,)"),
         ("words.csv", "column 'c': 'x' is not a number"),
-        ("texts.jsonl", "give the rows themselves, as .npy"),
+        ("texts.txt", "give the rows themselves, as .npy"),
         ("digits", "rows of shape (64,), this model needs (3,)"),
     ):
         code, _, err = call("embed", "m", name, "--out", "z.npy")

@@ -94,8 +94,7 @@ OTHERS = [page for page in PAGES if runnable(page) and page != GUIDE]
 
 @pytest.mark.usefixtures("few_digits")
 def test_the_guide_prints_what_it_says(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    stand_ins(tmp_path)
+    monkeypatch.chdir(tmp_path)  # where no file is but those that the guide makes
     names = {"__name__": "__main__"}
     printed, compared = "", 0
     for block in blocks(GUIDE):

@@ -96,6 +96,15 @@ def test_top_lists_the_leading_features_by_name(planted):
     assert difference == told.differences[0][told.features.index(feature)]
 
 
+def test_a_feature_without_a_unit_has_no_slope(planted):
+    X, model = planted
+    told = model.explain(X[:20])
+    count = len(told.features)
+    moved = told.in_units(told.features, [0.0] + [2.0] * (count - 1))
+    assert not moved.slopes[:, 0].any()
+    np.testing.assert_allclose(moved.slopes[:, 1:], told.slopes[:, 1:] / 2)
+
+
 def test_images_are_explained_pixel_by_pixel(rng):
     X = rng.random((40, 1, 8, 8), dtype=np.float32)
     model = SelfView(2, epochs=1, random_state=0, verbose=0).fit(X)

@@ -10,6 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning, evaluate
 from selfview.neighbours.across_groups import (
     RIDGE,
+    GroupNeighbours,
     centred,
     group_search,
     mutual_pairs,
@@ -145,6 +146,18 @@ def test_the_names_of_groups_do_not_matter(batches, fitted):
     X, _, g = batches
     named = SelfView(5, **SMALL).fit(X, groups=np.array(["ann", "bob", "eve"])[g])
     np.testing.assert_array_equal(named.transform(X), fitted[1].transform(X))
+
+
+def test_neighbours_are_the_same_in_both_precisions(batches, monkeypatch):
+    X, _, g = batches
+    found = []
+    search = GroupNeighbours._search
+    monkeypatch.setattr(
+        GroupNeighbours, "_search", lambda self: found.append(search(self)) or found[-1]
+    )
+    for precision in ("float32", "bfloat16"):
+        SelfView(2, epochs=1, precision=precision, **SMALL).fit(X, groups=g)
+    np.testing.assert_array_equal(*found)
 
 
 def test_one_group_or_groups_of_one_row_are_left_aside_with_a_warning(batches, fitted):

@@ -55,12 +55,14 @@ class Explanation:
         ----------
         features : sequence of str
         units : sequence of float
+            0 of a feature that is constant, an m/z bin without a peak for example.
         """
         sizes = np.asarray(units, np.float32)
+        slopes = np.divide(self.slopes, sizes, out=np.zeros_like(self.slopes), where=sizes != 0)
         return replace(
             self,
             features=tuple(features),
-            slopes=self.slopes / sizes,
+            slopes=slopes,
             differences=self.differences * sizes,
         )
 

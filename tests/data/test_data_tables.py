@@ -111,10 +111,47 @@ def test_a_header_of_numbers_can_be_declared(tmp_path: Path) -> None:
     assert dataset.X.tolist() == [[1, 2]]
 
 
-def test_a_table_that_is_not_utf8_is_an_error_with_the_remedy(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_bytes("name,a\nM\xfcller,1\n".encode("latin-1"))
+def test_a_title_above_the_table_of_a_sheet_is_left_out(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in (["Report 2024"], [], ["by us"], ["a", "b"], [1.0, 2.0], [3.0, 5.0], [4.0]):
+        book.active.append(row)
+    book.save(tmp_path / "a.xlsx")
+    found = read(tmp_path / "a.xlsx", numeric="b")
+    assert found.feature_names == ("a", "b", "b missing")
+    assert len(found) == 3
+    assert "left out above the table: 'Report 2024'" in caplog.text
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252"])
+def test_tables_are_read_in_the_encodings_of_excel(
+    encoding: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "a.csv").write_bytes("name;größe\nMüller €;1,5\nWeiß;2,25\n".encode(encoding))
+    found = read(tmp_path / "a.csv", id="name")
+    assert list(found.ids) == ["Müller €", "Weiß"]
+    assert found.feature_names == ("größe",)
+    assert found.X.tolist() == [[1.5], [2.25]]
+    assert ("read as Windows-1252" in caplog.text) == (encoding == "cp1252")
+
+
+@pytest.mark.parametrize(
+    "start", [b"", (b"1," + b"x" * 100_000 + b"\n") * 11], ids=["binary", "late"]
+)
+def test_a_table_that_is_not_utf8_is_an_error_with_the_remedy(start: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(start + b"a,b\n1,\xfc\0\n")
     with pytest.raises(FileFormatError, match="save it as UTF-8"):
-        read(tmp_path / "a.csv", id="name")
+        read(tmp_path / "a.csv")
+
+
+def test_what_is_wrong_with_all_rows_is_told_once(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"body": "a text"}\n' * 9)
+    with pytest.raises(FileFormatError, match="none of its 9 rows") as caught:
+        read(tmp_path / "a.jsonl")
+    assert str(caught.value).count("name one with --text") == 1
+    assert str(caught.value).endswith("and 8 more")
 
 
 BAD_TABLE = "a,b\n1,2\n3,oops\n4\n5,\n6,nan\n7,1e400\n8,9\n2,3\n6,5\n9,4\n"

@@ -123,6 +123,15 @@ def test_clusters_scattered_among_each_other_are_shown_as_one_region(tmp_path):
     assert "2 are shown at first" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+def test_where_places_say_nothing_no_cluster_is_merged(tmp_path):
+    rng = np.random.default_rng(0)
+    pixels = np.stack(np.divmod(np.arange(900), 30), axis=1)
+    Z = 20 * np.eye(3)[rng.integers(0, 3, 900)] + rng.normal(size=(900, 3))
+    dataset = Dataset("cells", rng.random((900, 20)), coordinates=pixels)
+    facts, _ = clusters_of(write_page(tmp_path, dataset, Z.astype(np.float32)))
+    assert (facts["clusters"]["found"], facts["clusters"]["shown"]) == (3, 3)
+
+
 def test_scatter_is_one_for_random_pixels_and_small_for_two_halves():
     rng = np.random.default_rng(0)
     pixels = np.stack(np.divmod(np.arange(2500), 50), axis=1)

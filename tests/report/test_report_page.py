@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy.sparse import csr_matrix
+from scipy.spatial.distance import pdist
 from sklearn.decomposition import PCA
 
 from selfview.data import Dataset, synthetic_msi
 from selfview.errors import FileFormatError, InputError, MissingDependencyError
 from selfview.report import contents, facts, pictures
 from selfview.report.payload import pack, unpack
-from selfview.report.plane import lay_out, principal
+from selfview.report.plane import lay_out, principal, turned
 from selfview.report.run import report_of
 from selfview.report.scores import score_table, tabulate_scores
 
@@ -65,6 +66,13 @@ def test_principal_components_are_those_of_scikit_learn():
     other = PCA(2).fit(X)
     np.testing.assert_allclose(np.abs(parts), np.abs(other.transform(X)), atol=1e-4)
     assert share == pytest.approx(other.explained_variance_ratio_.sum(), rel=1e-5)
+
+
+def test_a_map_is_turned_so_that_it_fills_its_frame():
+    line = np.column_stack([np.arange(50.0), 0.1 * rows(50, 1)[:, 0]])
+    found = turned(line)
+    assert np.ptp(found, axis=0).min() > 0.9 * np.ptp(found, axis=0).max()
+    np.testing.assert_allclose(pdist(found), pdist(line))
 
 
 def test_many_rows_stand_among_their_neighbours(monkeypatch):

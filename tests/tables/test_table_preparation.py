@@ -13,6 +13,7 @@ from sklearn.preprocessing import RobustScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from selfview import InputError, SelfViewWarning, TablePreparation
+from selfview.data import read
 from selfview.tables.columns import APART, Table
 from selfview.tables.decoding import decoded
 from selfview.tables.encoding import smooth_clip
@@ -151,6 +152,12 @@ def test_no_column_outweighs_another_by_the_number_of_its_features():
         (["02/01/2024", "31/03/2024"], 90 - 1),
         (["01/02/2024", "03/31/2024"], 90 - 1),
         (["2024/01/02 12:30", "2024/03/31 12:30"], 90 - 1),
+        (["02.01.24", "31.03.24"], 90 - 1),
+        (["1/2/24 1:30 PM", "3/31/24 1:30 PM"], 90 - 1),
+        (["2 Jan 2024", "31 Mar 2024"], 90 - 1),
+        (["02-JAN-24", "31-MAR-24"], 90 - 1),
+        (["January 2, 2024", "March 31, 2024"], 90 - 1),
+        (["2024-01", "2024-03"], 60),
     ],
 )
 def test_dates_are_read_in_the_forms_that_people_write(written, day):
@@ -158,6 +165,53 @@ def test_dates_are_read_in_the_forms_that_people_write(written, day):
     (column,) = TablePreparation().fit(frame).table_.columns
     assert column.kind == "date"
     assert column.scale == pytest.approx(day)
+
+
+@pytest.mark.parametrize("of", [int, str, lambda day: f"{day}.0"], ids=["int", "text", "float"])
+def test_dates_of_eight_digits_are_no_numbers(of):
+    days = [20231231, 20240101, 20240229, 20240301]
+    frame = pd.DataFrame({"when": [of(day) for day in days] * 2, "kind": [*"abcabcab"]})
+    preparation = TablePreparation().fit(frame)
+    assert kinds(preparation) == {"when": "date", "kind": "category"}
+    found = decoded(preparation.table_, preparation.transform(frame))["when"]
+    assert np.diff(found[:4]).astype(int).tolist() == [1, 59, 1]
+    numbers = frame.assign(when=[20231231, 20240101, 20240230, 20240301] * 2)
+    assert kinds(TablePreparation().fit(numbers))["when"] == "number"
+
+
+def test_times_of_day_go_round():
+    hours = pd.date_range("2024-01-01", periods=96, freq="15min")
+    for written in (hours.strftime("%H:%M"), hours.strftime("%H:%M:%S"), hours.time):
+        preparation = TablePreparation().fit(pd.DataFrame({"at": written}))
+        assert list(preparation.get_feature_names_out()) == ["at", "at day sin", "at day cos"]
+        waves = preparation.transform(pd.DataFrame({"at": written}))[:, 1:]
+        steps = np.linalg.norm(waves - np.roll(waves, 1, axis=0), axis=1)
+        np.testing.assert_allclose(steps, steps[0], rtol=1e-4)
+    scores = TablePreparation().fit(pd.DataFrame({"result": ["3:2", "0:1", "1:1"] * 5}))
+    assert kinds(scores) == {"result": "category"}
+
+
+def test_numbers_declared_as_categories_are_categories(tmp_path):
+    codes = np.array([10, 20, 30] * 8)
+    plain = pd.DataFrame({"code": codes, "x": np.linspace(0, 1, 24)})
+    declared = plain.astype({"code": "category"})
+    shown = plain.assign(code=codes.astype(str))
+    frames = (
+        declared,
+        pl.from_pandas(shown).with_columns(pl.col("code").cast(pl.Categorical)),
+        pl.from_pandas(shown).with_columns(pl.col("code").cast(pl.Categorical)).to_arrow(),
+    )
+    for frame in frames:
+        preparation = TablePreparation().fit(frame)
+        assert kinds(preparation) == {"code": "category", "x": "number"}
+        np.testing.assert_array_equal(preparation.transform(plain), preparation.transform(frame))
+    declared.to_parquet(tmp_path / "a.parquet")
+    assert read(tmp_path / "a.parquet").feature_names[:3] == ("code=10", "code=20", "code=30")
+
+
+def test_integers_of_128_bits_are_numbers():
+    frame = pl.DataFrame({"x": pl.Series([1, 2, 4], dtype=pl.Int128), "k": ["a", "b", "a"]})
+    assert kinds(TablePreparation().fit(frame))["x"] == "number"
 
 
 def test_rare_values_share_a_feature_and_new_ones_join_them(frame):
@@ -186,6 +240,7 @@ def test_many_values_become_how_frequent_they_are():
     assert list(preparation.get_feature_names_out()) == ["k frequency"]
     X = preparation.transform(pd.DataFrame({"k": ["v4", "v3", "v0", "v5"]}))[:, 0]
     assert X[0] > X[1] > X[2] == X[3]
+    assert X[0] - X[2] < np.log10(5)  # ten times as frequent would be 1 apart
 
 
 FRAMES = {
@@ -285,7 +340,7 @@ def test_the_user_decides_otherwise(choice, expected, frame):
         ({"drop": ["height"]}, "drop must name columns of the table, got 'height'; it has 'cust"),
         ({"numeric": "age"}, "numeric must be a list of column names, got 'age'"),
         ({"numeric": ["age"], "categorical": ["age"]}, "'age' can't be in both categorical and"),
-        ({"columns": ["country"]}, "no column is left to learn from"),
+        ({"columns": ["country"]}, r"no column is left to learn from \('country': constant: DE\)"),
     ],
 )
 def test_a_choice_that_can_not_be_is_an_error(choice, words, frame):

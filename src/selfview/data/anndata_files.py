@@ -125,7 +125,11 @@ def _matrix(store: Store, options: Options) -> Rows:
         held = ", ".join(store.keys(folder)) or "none"
         raise InputError(f"{store.path} has no {option} {name!r}; its {folder} are: {held}")
     if not folder and store.node("X") is None:
-        raise InputError(f"{store.path} has no X: name a layer or use_rep")
+        named = [
+            f"{option} ({', '.join(store.keys(place)) or 'none'})"
+            for option, place in (("layer", "layers"), ("use_rep", "obsm"))
+        ]
+        raise InputError(f"{store.path} has no X: name a {' or '.join(named)}")
     rows = store.rows(f"{folder}/{name}" if folder else name)
     if rows.ndim != 2:
         raise FileFormatError(f"{store.path} [{name}] has {rows.ndim} axes, rows need 2")

@@ -1,5 +1,6 @@
 """Delimited text, .csv and .tsv: its first lines tell delimiter, header and decimal commas."""
 
+import codecs
 import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from selfview.data.guard import reading, regular_file
+from selfview.data.guard import notify, reading, regular_file
 from selfview.data.table_files import ROWS, TableBlock
 from selfview.errors import FileFormatError
 
@@ -21,14 +22,18 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECAS
 class DelimitedFile:
     """A .csv or .tsv file; its first lines decide the delimiter, the header and decimal commas.
 
-    True and False are 1 and 0.
+    True and False are 1 and 0. A text that isn't UTF-8 is read as what Excel writes: UTF-16 by its
+    mark, else Windows-1252.
     """
+
+    categories: tuple[str, ...] = ()
 
     def __init__(self, source: Path, header: bool | None, hints: Sequence[str]) -> None:
         self.path = regular_file(source)
         self.files: tuple[Path, ...] = (self.path,)
         with reading(self.path, "a table"):
-            with self.path.open(encoding="utf-8-sig", newline="") as stream:
+            self._encoding = _encoding(self.path)
+            with self.path.open(encoding=self._encoding, newline="") as stream:
                 lines = [stream.readline(2**24) for _ in range(3)]
             self._delimiter = _delimiter(self.path, lines)
             self._comma, self._one = False, False
@@ -59,7 +64,7 @@ class DelimitedFile:
         return _numbered(first, second)
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        with self.path.open(encoding="utf-8-sig", newline="") as stream:
+        with self.path.open(encoding=self._encoding, newline="") as stream:
             rows = csv.reader(stream, delimiter=self._delimiter)
             blank = 0
             for row in rows:
@@ -105,6 +110,21 @@ class DelimitedFile:
         """The text with a decimal point, if it is a number with a decimal comma."""
         decimal = self._comma and _DECIMAL_COMMA.fullmatch(text.strip())
         return text.replace(",", ".") if decimal else text
+
+
+def _encoding(path: Path) -> str:
+    """UTF-8, unless the start of the file tells otherwise."""
+    with path.open("rb") as stream:
+        start = stream.read(2**20)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        if b"\0" not in start:  # text
+            notify(f"{path} is not UTF-8 text: read as Windows-1252")
+            return "cp1252"
+    return "utf-8-sig"
 
 
 def _is_number(value: str) -> bool:

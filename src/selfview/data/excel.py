@@ -12,20 +12,29 @@ from selfview.data.table_files import ROWS, TableBlock, as_text
 from selfview.errors import FileFormatError, InputError
 from selfview.tables.frames import objects_of
 
+_FIRST = 20  # rows among which the table begins
+
 
 class ExcelFile:
     """The first sheet of an .xlsx file that has two rows; the first names columns unless it holds
-    numbers. A first column without a name, as pandas writes its index, names the rows.
+    numbers. A first column without a name, as pandas writes its index, names the rows. Rows of a
+    single cell above the table, a title for example, are left out.
     """
+
+    categories: tuple[str, ...] = ()
 
     def __init__(self, source: Path, header: bool | None, _hints: Sequence[str]) -> None:
         self.path = regular_file(source)
         self.files: tuple[Path, ...] = (self.path,)
         _check_archive(self.path)
         self._sheet = self._first_table()
-        first = next(self._rows(), ())
-        if not first:
+        start = list(islice(self._rows(), _FIRST))
+        if not start:
             raise FileFormatError(f"{self.path} holds no rows")
+        self._titles = next((i for i, row in enumerate(start) if len(row) > 1), 0)
+        if self._titles:
+            notify(f"{self.path}: left out above the table: {as_text(start[0][0])[:40]!r}")
+        first = start[self._titles]
         texts = any(isinstance(value, str) for value in first)
         self.header = texts if header is None else header
         self.columns = tuple(
@@ -76,15 +85,13 @@ class ExcelFile:
 
     def _parts(self) -> Iterator[list[tuple[int, tuple[Any, ...]]]]:
         """Some numbered rows at a time, each as wide as the first."""
-        rows = self._rows()
-        if self.header:
-            next(rows, None)
+        rows = islice(self._rows(), self._titles + self.header, None)
         part: list[tuple[int, tuple[Any, ...]]] = []
         for number, row in enumerate(rows):
             if len(row) > len(self.columns):
                 raise InputError(
                     f"{self.path}: row {number} has {len(row)} cells, the first row "
-                    f"{len(self.columns)}"
+                    f"{len(self.columns)}; no row may be longer than that of the columns' names"
                 )
             part.append((number, row + (None,) * (len(self.columns) - len(row))))
             if len(part) == ROWS:

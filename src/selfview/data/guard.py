@@ -112,15 +112,17 @@ def report_bad_rows(
     """The message about rows that were left out, or an error that names them."""
     if not bad:
         return ()
+    none = len(bad) >= total
+    told = bad[: 1 if none else 5]  # what is wrong with all rows is wrong with the first
     # A hostile file can name a field of any length, so long reasons lose their middle.
-    short = [b if len(b) <= 300 else f"{b[:180]} ... {b[-100:]}" for b in bad[:5]]
-    shown = "; ".join(short) + (f"; and {len(bad) - 5:,} more" if len(bad) > 5 else "")
+    short = [b if len(b) <= 300 else f"{b[:180]} ... {b[-100:]}" for b in told]
+    shown = "; ".join(short) + f"; and {len(bad) - len(told):,} more" * (len(bad) > len(told))
+    if none and remedy == REMEDY:  # there is nothing to leave out
+        raise FileFormatError(f"{path}: none of its {total:,} rows can be read: {shown}")
     if not skip_bad:
         raise FileFormatError(
             f"{path}: {len(bad):,} of {total:,} rows can't be read: {shown}. {remedy}"
         )
-    if len(bad) >= total:
-        raise FileFormatError(f"{path}: none of its {total:,} rows can be read: {shown}")
     return (notify(f"{path}: left out {len(bad):,} of {total:,} rows: {shown}"),)
 
 

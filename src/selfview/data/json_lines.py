@@ -23,6 +23,7 @@ class JsonLinesFile:
 
     header = True
     index: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
 
     def __init__(self, source: Path, _header: bool | None, _hints: Sequence[str]) -> None:
         self.path = regular_file(source)

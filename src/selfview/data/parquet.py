@@ -8,7 +8,7 @@ from typing import Any
 from selfview.data.guard import need, reading, regular_file
 from selfview.data.table_files import ROWS, TableBlock, TableRows, vector_rows
 from selfview.errors import FileFormatError, InputError
-from selfview.tables.frames import columns_of
+from selfview.tables.frames import columns_of, declared_categories
 
 _BUFFER = 2**16  # bytes a column
 
@@ -26,7 +26,9 @@ class ParquetFile:
             # With a buffer, pages are read as they are needed, not a row group whole.
             self._file = parquet.ParquetFile(self.path, buffer_size=_BUFFER, pre_buffer=False)
             self.columns = tuple(str(c) for c in self._file.schema_arrow.names)
-            self.index = _pandas_index(self._file.schema_arrow.metadata)
+            schema = self._file.schema_arrow
+            self.index, declared = _of_pandas(schema.metadata)
+            self.categories = (*declared_categories(schema.empty_table()), *declared)
             if self._file.metadata.num_rows == 0:
                 raise FileFormatError(f"{self.path} holds no rows")
 
@@ -75,9 +77,12 @@ def _is_numeric(kind: Any) -> bool:
     )  # fmt: skip
 
 
-def _pandas_index(metadata: dict[bytes, bytes] | None) -> tuple[str, ...]:
+def _of_pandas(metadata: dict[bytes, bytes] | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns that pandas wrote as its index, and those that were categories."""
     try:
-        kept = json.loads((metadata or {}).get(b"pandas", b"{}")).get("index_columns", [])
-    except (ValueError, AttributeError):
-        return ()
-    return tuple(c for c in kept if isinstance(c, str)) if isinstance(kept, list) else ()
+        kept = json.loads((metadata or {}).get(b"pandas", b"{}"))
+        index = tuple(c for c in kept.get("index_columns", ()) if isinstance(c, str))
+        columns = [c for c in kept.get("columns", ()) if c["pandas_type"] == "categorical"]
+        return index, tuple(str(c["name"]) for c in columns)
+    except (ValueError, AttributeError, TypeError, KeyError):
+        return (), ()

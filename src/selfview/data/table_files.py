@@ -57,6 +57,7 @@ class TableFile(Protocol):
     columns: tuple[str, ...]
     header: bool  # are columns named in the file?
     index: tuple[str, ...]  # columns that name rows, as pandas writes its index
+    categories: tuple[str, ...]  # columns whose data type says that they hold categories
 
     def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         """The rows of these columns, whatever they hold."""
@@ -80,6 +81,7 @@ class JoinedTable:
         first = open_part(parts[0])
         self.path, self.files, self._open = path, tuple(parts), open_part
         self.columns, self.header, self.index = first.columns, first.header, first.index
+        self.categories = first.categories
 
     def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         for part in self.files:

@@ -128,8 +128,8 @@ def fit_table(path: Path, options: Options, parts: Sequence[Path] = ()) -> Datas
 
     With `parts`, the table is all of them, and `path` is what messages name.
     """
-    choice = options.choice
     file, columns, sides = _opened(path, options, parts)
+    choice = replace(options.choice, declared=file.categories)
     try:
         choice.check(columns)
     except InputError as error:

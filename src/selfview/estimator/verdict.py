@@ -76,6 +76,7 @@ TOO_SHORT = "too short to tell"
 TOO_FEW = "too few rows to tell"
 NOTHING = "nothing beyond PCA"
 BAD = (DIVERGED, COLLAPSED, NOTHING)
+_NO_NEARER = "nearest rows are no nearer than in noise that has the same principal components"
 
 
 def verdict(
@@ -143,10 +144,8 @@ def _no_structure(found: Mapping[str, float], n_features: int) -> Verdict | None
         return None
     enough = max(ENOUGH_ROWS, min(n_features // 2, health.SAMPLE_ROWS))
     if n < min(enough, health.SAMPLE_ROWS * 9 // 10):
-        return Verdict(TOO_FEW, f"{n} different rows look like noise, as few rows often do")
-    return Verdict(
-        NOTHING, "nearest rows are no nearer than in noise that has the same principal components"
-    )
+        return Verdict(TOO_FEW, f"{_NO_NEARER}, but {n} rows may be too few to show it")
+    return Verdict(NOTHING, _NO_NEARER)
 
 
 class VerdictMixin:

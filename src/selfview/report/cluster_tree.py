@@ -5,7 +5,8 @@ of the kernel that clusters are found by: ``n_a n_b / (n_a + n_b) * |m_a - m_b| 
 of n_a and n_b rows whose means are m_a and m_b.
 
 Where rows are pixels, clusters that are scattered among each other are merged before all others: a
-homogeneous background that differs by noise is then one region, not confetti.
+homogeneous background that differs by noise is then one region, not confetti. If that would merge
+all of them, places say nothing, and none is merged so.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -100,6 +101,8 @@ def cluster_tree(
     labels = found.labels[used]
     base = [Part(f"cluster {c}", int(c), np.flatnonzero(labels == c)) for c in np.unique(labels)]
     joined = [] if scatter is None else list(_scattered(base, node, scatter))
+    if joined and len(joined[-1]) == 1:
+        joined = []
     fewer = [*joined, *_merged([base, *joined][-1], kernel, sizes)]
     more = list(_split(base, kernel, sizes, seed))
     partitions = [*reversed(fewer), base, *more]

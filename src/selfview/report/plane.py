@@ -61,6 +61,18 @@ def principal(rows: Floats, count: int) -> tuple[Floats, float]:
     return parts, float(values[::-1][:kept].clip(0).sum() / total) if total > 0 else 1.0
 
 
+def turned(points: Floats) -> Floats:
+    """The points (n, 2) turned so that a square around them is smallest: a map fills its frame.
+
+    >>> turned(np.array([[0.0, 0.0], [1.0, 0.0]])).round(2)
+    array([[0.  , 0.  ],
+           [0.71, 0.71]])
+    """
+    angles = np.deg2rad(np.arange(0, 90, 5))
+    turns = [np.array([[np.cos(a), np.sin(a)], [-np.sin(a), np.cos(a)]]) for a in angles]
+    return min((points @ turn for turn in turns), key=lambda p: float(np.ptp(p, axis=0).max()))
+
+
 def _pca(rows: Floats) -> Plane:
     points, share = principal(rows, 2)
     note = f"The first two principal components of the embedding; they hold {share:.0%} of it."
@@ -82,14 +94,15 @@ def scikit_tsne(Z: NDArray[np.floating], seed: int = 0) -> Plane:
 def _tsne(rows: Floats, seed: int, layout: Callable[[Floats, int], Floats]) -> Plane:
     n = len(rows)
     if n <= TSNE_ROWS:
-        return Plane(layout(rows, seed), "t-SNE", f"t-SNE of the embedding of all {n:,} rows.")
+        note = f"t-SNE of the embedding of all {n:,} rows."
+        return Plane(turned(layout(rows, seed)), "t-SNE", note)
     drawn = np.sort(np.random.default_rng(seed).choice(n, TSNE_ROWS, replace=False))
     points = np.empty((n, 2))
     points[drawn] = layout(rows[drawn], seed)
     others = np.setdiff1d(np.arange(n), drawn)
     points[others] = _among(rows[drawn], points[drawn], rows[others], seed)
     return Plane(
-        points,
+        turned(points),
         "t-SNE",
         f"t-SNE of the embedding of {TSNE_ROWS:,} rows drawn at random; each of the other "
         f"{n - TSNE_ROWS:,} stands among its {_VOTERS} nearest of those.",

@@ -57,6 +57,19 @@ def columns_of(X: Any) -> dict[str, Values]:
     return found
 
 
+def declared_categories(X: Any) -> list[str]:
+    """The columns of a data frame whose data type says that they hold categories."""
+    if not is_frame(X):
+        return []
+    if _is_arrow(X):
+        from pyarrow import types
+
+        return [str(field.name) for field in X.schema if types.is_dictionary(field.type)]
+    kinds = ("category", "Categorical", "Enum")
+    pairs = zip(X.columns, X.dtypes, strict=True)
+    return [str(name) for name, dtype in pairs if str(dtype).startswith(kinds)]
+
+
 def objects_of(values: Sequence[Any] | Values) -> Values:
     """Any values as numbers if all are, else as texts."""
     if all(isinstance(v, int | float | np.number | None) for v in values):
@@ -134,12 +147,11 @@ def _of_pandas(column: Any) -> Values:
 
 
 def _of_polars(column: Any) -> Values:
-    kind = column.dtype
-    if kind.is_integer() and not column.null_count():
+    kind, name = column.dtype, str(column.dtype)
+    if kind.is_integer() and not column.null_count() and "128" not in name:
         return np.asarray(column.to_numpy())
     if kind.is_numeric():
         return np.asarray(column.cast(float).to_numpy())
-    name = str(kind)
     if name == "Boolean" and not column.null_count():
         return np.asarray(column.to_numpy())
     if name == "Date" or name.startswith("Datetime"):

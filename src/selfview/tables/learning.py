@@ -27,6 +27,9 @@ from selfview.tables.columns import (
 )
 from selfview.tables.frames import Columns, Values
 from selfview.tables.parsing import (
+    COMPACT,
+    MONTHS,
+    TIMES,
     are_truth_words,
     as_days,
     as_numbers,
@@ -41,6 +44,7 @@ COVERED = 0.5  # share of the rows that frequent values make up, or one-hot tell
 DIFFERENT = 0.95  # share of different texts from which on they are names of rows
 TEXT_WORDS = 4.0  # words in a value, on average, from which on it is a text
 WORDS = 0.05  # share of words among few different values, above which all are categories
+TEN_TIMES = math.log(10)  # as frequent, at least, is a value that is 1 apart
 COUNTED = 20  # rows from which on numbers that go up by one are a count of them
 LOOKED_AT = 1000  # values that tell how dates are written
 _ID_NAME = re.compile(r"(^|[_\W])(id|uuid|guid|index|key|number|nr)$|(?<=[a-z])I[dD]$", re.ASCII)
@@ -54,6 +58,7 @@ class Choice:
     drop: Sequence[str] | None = None
     categorical: Sequence[str] | None = None
     numeric: Sequence[str] | None = None
+    declared: Sequence[str] = ()  # by the data type: categories also where they are numbers
 
     @property
     def named(self) -> list[str]:
@@ -109,7 +114,8 @@ def learn(values: Columns, choice: Choice, rows: NDArray[np.intp] | None = None)
         ]
     table = Table(tuple(columns), as_is)
     if not table.used:
-        told = "; ".join(f"{c.name!r}: {c.describe()}" for c in table.columns[:8])
+        asked = [c for c in table.columns if choice.left_out(c.name) is None] or table.columns
+        told = "; ".join(f"{c.name!r}: {c.describe()}" for c in asked[:8])
         raise InputError(f"no column is left to learn from ({told})")
     return table
 
@@ -137,7 +143,7 @@ def are_plain(values: Columns) -> bool:
 
 def _plain_number(name: str, values: Values, choice: Choice) -> Column | None:
     """The column if it may be taken as it is: numbers without a gap, or an id by its name."""
-    if name in (choice.categorical or ()) or values.dtype.kind not in "biufO":
+    if name in (*(choice.categorical or ()), *choice.declared) or values.dtype.kind not in "biufO":
         return None
     numbers = as_numbers(values)
     if not np.isfinite(numbers).all():
@@ -160,8 +166,12 @@ def _column(name: str, values: Values, choice: Choice, rows: NDArray[np.intp] | 
     if kind == "M":
         return _date(name, values, "iso")
     if kind == "O":
-        return _texts(name, as_texts(values), rows)
-    return _numbers(name, as_numbers(values), rows)
+        found = _texts(name, as_texts(values), rows)
+    else:
+        found = _numbers(name, as_numbers(values), rows)
+    if name in choice.declared and isinstance(found, Number):
+        return _category(name, as_texts(values))
+    return found
 
 
 def _numbers(name: str, numbers: NDArray[np.float64], rows: NDArray[np.intp] | None) -> Column:
@@ -171,6 +181,8 @@ def _numbers(name: str, numbers: NDArray[np.float64], rows: NDArray[np.intp] | N
         return LeftOut(name=name, why="empty")
     if not gaps and (finite == finite[0]).all():
         return LeftOut(name=name, why=f"constant: {finite[0]:.6g}")
+    if _are_compact_dates(finite):
+        return _date(name, numbers, COMPACT)
     if len(finite) == len(numbers) and _all_differ(finite):
         step = 1 if rows is None else np.diff(rows)
         counted = len(finite) >= COUNTED and bool((np.diff(finite) == step).all())
@@ -179,6 +191,15 @@ def _numbers(name: str, numbers: NDArray[np.float64], rows: NDArray[np.intp] | N
     if np.isin(finite, (0, 1)).all():
         return Boolean(name=name, gaps=gaps)
     return _number(name, numbers)
+
+
+def _are_compact_dates(numbers: NDArray[np.float64]) -> bool:
+    """Whether these are dates such as 20240131: one of 27 numbers in their range is."""
+    first, last = 1900_01_01, 2099_12_31
+    if not ((numbers >= first) & (numbers <= last)).all():
+        return False
+    distinct = np.unique(numbers)
+    return len(distinct) > 2 and bool(np.isfinite(as_days(distinct, COMPACT)).all())
 
 
 def _all_differ(numbers: NDArray[np.float64]) -> bool:
@@ -248,6 +269,7 @@ def _category(name: str, texts: Values) -> Column:
         return Category(name=name, values=tuple(ordered), gaps=gaps)
     shares = {value: math.log(counts[value] / count) for value in ordered}
     centre, scale = robust_scale(np.array([shares[t] for t in texts if t is not None]))
+    scale = max(scale, TEN_TIMES)  # once or twice among many rows is chance
     return Frequency(
         name=name, values=tuple(ordered), log_shares=tuple(shares.values()), centre=centre,
         scale=scale, gaps=gaps,
@@ -265,5 +287,9 @@ def _date(name: str, values: Values, form: str) -> Column:
         return LeftOut(name=name, why="constant: one moment")
     timed = bool((finite % 1 != 0).any())
     cycles = tuple(c for c, days in CYCLES.items() if span >= days and (c != "day" or timed))
+    if form == MONTHS:
+        cycles = tuple(c for c in cycles if c == "year")
+    if form in TIMES:
+        cycles = ("day",)
     centre, scale = robust_scale(days)
     return Date(name=name, form=form, cycles=cycles, centre=centre, scale=scale, gaps=gaps)

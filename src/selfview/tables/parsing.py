@@ -24,15 +24,26 @@ _DAY_FORMS = {
     "%m/%d/%Y": "month/day/year",
     "%Y/%m/%d": "year/month/day",
     "%d-%m-%Y": "day-month-year",
+    "%d.%m.%y": "day.month.year",
+    "%d/%m/%y": "day/month/year",
+    "%m/%d/%y": "month/day/year",
+    "%d %b %Y": "day month year",
+    "%d %B %Y": "day month year",
+    "%d-%b-%Y": "day-month-year",
+    "%d-%b-%y": "day-month-year",
+    "%b %d, %Y": "month day, year",
+    "%B %d, %Y": "month day, year",
 }
+_HOURS = (" %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+COMPACT, MONTHS = "%Y%m%d", "%Y-%m"
+TIMES = ("%H:%M", "%H:%M:%S")
 # How dates may be written, and how that is called. Of two that fit, the first is taken.
 DATE_FORMS = {
     "iso": "year-month-day",
-    **{
-        day + time: words
-        for day, words in _DAY_FORMS.items()
-        for time in ("", " %H:%M", " %H:%M:%S")
-    },
+    **{day + time: words for day, words in _DAY_FORMS.items() for time in ("", *_HOURS)},
+    COMPACT: "yearmonthday",
+    MONTHS: "year-month",
+    **dict.fromkeys(TIMES, "time of day"),
 }
 _SECONDS_A_DAY = 86_400
 # Numbers as spreadsheets show them: € 1,234.50, -$3, 12 %.
@@ -126,6 +137,8 @@ def as_days(values: Values, form: str) -> NDArray[np.float64]:
 
 def date_form(distinct: Sequence[str]) -> str | None:
     """The first form that all these texts are written in."""
+    if not any(c.isdigit() for c in distinct[0][:40]):
+        return None
     for form in DATE_FORMS:
         parse = _parser(form)
         if all(math.isfinite(_day(text, parse)) for text in distinct):
@@ -136,6 +149,10 @@ def date_form(distinct: Sequence[str]) -> str | None:
 def _parser(form: str) -> Callable[[str], datetime]:
     if form == "iso":
         return _iso
+    if form == COMPACT:
+        return _compact
+    if form in TIMES:
+        return lambda text: _time(text, form)
     return lambda text: datetime.strptime(text, form)
 
 
@@ -143,6 +160,19 @@ def _iso(text: str) -> datetime:
     if len(text) < 8 or text[4] != "-":  # 20200131 is a number
         raise ValueError("no date")
     return datetime.fromisoformat(text)
+
+
+def _compact(text: str) -> datetime:
+    digits = text.removesuffix(".0")  # as pandas writes whole numbers beside gaps
+    if len(digits) != 8 or digits[:2] not in ("19", "20"):
+        raise ValueError("no date")
+    return datetime.strptime(digits, COMPACT)
+
+
+def _time(text: str, form: str) -> datetime:
+    if text[-3:-2] != ":":  # 3:2 is a score
+        raise ValueError("no time")
+    return datetime.strptime(f"1970-01-01 {text}", f"%Y-%m-%d {form}")
 
 
 def _day(text: str, parse: Callable[[str], datetime]) -> float:

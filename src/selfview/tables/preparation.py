@@ -15,7 +15,7 @@ from selfview.errors import InputError, SelfViewWarning
 from selfview.tables.columns import Table
 from selfview.tables.decisions import Decisions, decisions_of
 from selfview.tables.encoding import Notes, TableEncoder
-from selfview.tables.frames import Columns, columns_of, is_frame
+from selfview.tables.frames import Columns, columns_of, declared_categories, is_frame
 from selfview.tables.learning import Choice, are_plain, learn
 
 
@@ -27,7 +27,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     | numbers | smooth_clip((x - median) / IQR); half the range in place of an IQR of 0 |
     | truth values, and numbers 0 and 1 | sqrt(1/2) or 0 |
     | up to 50 values | one-hot, 1/2 or 0; values in less than 1 % of the rows share a feature |
-    | more values | the logarithm of the value's share of the rows, scaled as numbers are |
+    | more values | the logarithm of the value's share of the rows, scaled as numbers are, a |
+    | | factor of ten to 1 at most |
     | dates | days, scaled as numbers are; sine and cosine of year, week and day |
     | ids, texts, constant and empty columns, lists | left out |
 
@@ -39,7 +40,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     the numbers.
 
     If all columns but ids are numbers without gaps, they are taken as they are, constant ones too:
-    `SelfView` rescales columns of different scale itself.
+    `SelfView` rescales columns of different scale itself. A column whose data type is that of
+    categories is one of categories, also if they are numbers.
 
     New values, gaps and missing columns of `transform` are filled, further columns left out, and a
     `SelfViewWarning` tells; the order of columns doesn't matter.
@@ -107,7 +109,8 @@ class TablePreparation(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not values or not _length(values):
             what = "sample" if values else "feature"
             raise InputError(f"Found a table with 0 {what}(s) while a minimum of 1 is required.")
-        choice = Choice(self.columns, self.drop, self.categorical, self.numeric)
+        declared = declared_categories(X)
+        choice = Choice(self.columns, self.drop, self.categorical, self.numeric, declared)
         table = learn(values, choice)
         encoder = TableEncoder(table)
         _check(encoder.bad(encoder.read(values, _length(values))), values)

@@ -83,7 +83,7 @@ function rangeOf(values) {
 }
 
 // A name for each category, at the row nearest to the middle of its kind.
-function names() {
+function names(shown) {
   const { column } = map;
   if (!byId("names").checked || column.kind !== "categories") return [];
   if (column.names.length > MOST_NAMED) return [];
@@ -98,11 +98,20 @@ function names() {
     const x = middle(some.map(px)), y = middle(some.map(py));
     const far = (row) => (px(row) - x) ** 2 + (py(row) - y) ** 2;
     const nearest = some.reduce((a, b) => (far(b) < far(a) ? b : a));
+    const text = plain(short(column.names[code], 22));
     return [{ x: px(nearest), y: py(nearest), showarrow: false, captureevents: false,
-      text: plain(short(column.names[code], 22)), borderpad: 2.5, yshift: above,
+      text, xanchor: anchorOf(nearest, text, shown), borderpad: 2.5, yshift: above,
       font: { size: 12, color: css("--ink"), family: css("--sans") },
       bgcolor: css("--veil"), bordercolor: colourOfSlot(slots(column)[code]), borderwidth: 1.5 }];
   });
+}
+
+// The side of its row on which a name stands, so that the edge of the frame doesn't cut it off.
+function anchorOf(row, text, [low, high]) {
+  const { width } = byId("frame").getBoundingClientRect();
+  const half = 3.6 * text.length + 8, at = ((px(row) - low) / (high - low)) * width;
+  if (at < 0 || at > width) return "center";
+  return at < half ? "left" : at > width - half ? "right" : "center";
 }
 
 const short = (text, length) => text.length > length ? `${text.slice(0, length - 1)}…` : text;
@@ -137,7 +146,7 @@ function mapLayout() {
     dragmode: map.tool || "pan", hoverdistance: 12,
     xaxis: { ...hidden, range: whole[0], ...keep("xaxis") },
     yaxis: { ...hidden, range: whole[1], ...keep("yaxis") },
-    annotations: names(), uirevision: "map", selections: [],
+    annotations: names(keep("xaxis").range || whole[0]), uirevision: "map", selections: [],
     newselection: { line: { color: css("--accent"), width: 1.5, dash: "solid" } } });
 }
 

@@ -185,7 +185,8 @@ function drawSpectrum() {
   const name = selected ? `the ${count} selected rows`
     : chosen ? tissue.column.names[tissue.region] : "all pixels";
   const spectrum = selected ? selected.own : chosen ? regionSpectrum() : mean;
-  byId("spectrum-title").textContent = `Mean spectrum of ${name}`;
+  const { axis, names } = tissue.facts, isSpectrum = axis === "m/z";
+  byId("spectrum-title").textContent = `${isSpectrum ? "Mean spectrum" : "Mean features"} of ${name}`;
   // Few points are peaks, each a stem of its own; many are a line.
   const stems = x.length <= 300;
   const line = (y, label, colour, behind) => {
@@ -204,8 +205,9 @@ function drawSpectrum() {
   const first = !box.data;
   Plotly.react(box, data, chartLayout({ height: 260, barmode: "overlay", showlegend: chosen,
     legend: { x: 1, xanchor: "right", y: 1, bgcolor: "rgba(0,0,0,0)" }, shapes,
-    xaxis: { title: { text: tissue.facts.axis, standoff: 6 }, fixedrange: false },
-    yaxis: { title: { text: "mean intensity", standoff: 6 }, rangemode: "tozero" } }),
+    xaxis: { title: { text: axis, standoff: 6 }, fixedrange: false,
+      ...(names.length && names.length <= 12 ? { tickvals: [...x], ticktext: [...x].map((i) => plain(nameAt(i).slice(0, 14))) } : {}) },
+    yaxis: { title: { text: isSpectrum ? "mean intensity" : "mean", standoff: 6 }, rangemode: "tozero" } }),
   { displayModeBar: false, responsive: true });
   if (first) box.on("plotly_click", ({ points }) => showIon(nearestIon(points[0].x)));
   fillPeaks(spectrum, x, mean);
