@@ -149,7 +149,7 @@ def test_a_table_that_is_not_utf8_is_an_error_with_the_remedy(start: bytes, tmp_
 def test_what_is_wrong_with_all_rows_is_told_once(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"body": "a text"}\n' * 9)
     with pytest.raises(FileFormatError, match="none of its 9 rows") as caught:
-        read(tmp_path / "a.jsonl")
+        read(tmp_path / "a.jsonl", text="words")
     assert str(caught.value).count("name one with --text") == 1
     assert str(caught.value).endswith("and 8 more")
 
