@@ -10,7 +10,6 @@ from sklearn.linear_model import LogisticRegression
 from selfview import CollapseWarning, InputError, SelfView, SelfViewWarning, evaluate
 from selfview.neighbours.across_groups import (
     RIDGE,
-    GroupNeighbours,
     centred,
     group_search,
     mutual_pairs,
@@ -148,32 +147,12 @@ def test_the_names_of_groups_do_not_matter(batches, fitted):
     np.testing.assert_array_equal(named.transform(X), fitted[1].transform(X))
 
 
-def test_neighbours_are_the_same_in_both_precisions(batches, monkeypatch):
-    X, _, g = batches
-    found = []
-    search = GroupNeighbours._search
-    monkeypatch.setattr(
-        GroupNeighbours, "_search", lambda self: found.append(search(self)) or found[-1]
-    )
-    for precision in ("float32", "bfloat16"):
-        SelfView(2, epochs=1, precision=precision, **SMALL).fit(X, groups=g)
-    np.testing.assert_array_equal(*found)
-
-
 def test_one_group_or_groups_of_one_row_are_left_aside_with_a_warning(batches, fitted):
     X, _, _ = batches
     for groups, told in ((np.zeros(len(X)), "one group"), (np.arange(len(X)), "300 groups of 1")):
         with pytest.warns(SelfViewWarning, match=f"groups holds {told}.*goes on without groups"):
             model = SelfView(5, **SMALL).fit(X, groups=groups)
         np.testing.assert_array_equal(model.transform(X), fitted[0].transform(X))
-
-
-def test_groups_are_learned_in_bfloat16_too():
-    X, _, g = make_batches(n=40, columns=6)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SelfViewWarning)  # of emulated bfloat16
-        model = SelfView(2, epochs=1, precision="bfloat16", **SMALL).fit(X, groups=g)
-    assert np.isfinite(model.embedding_).all()
 
 
 def test_a_group_of_one_row_among_others_is_embedded_too(batches):
