@@ -5,8 +5,8 @@
 A whole step of SelfView is timed, by its own recipe and by the paper's, with one way at a time
 switched off: "products" (gradients of convolutions as matrix products), "layout" (images with their
 channels last; without it there are no products either), "views" (both views of a batch in one pass
-through linear layers), "gradients" (none of the weights while perturbations are found),
-"casts" (weights converted to bfloat16 once a step). Below 1.1, a way isn't worth its code.
+through linear layers), "gradients" (none of the weights while perturbations are found). Below 1.1,
+a way isn't worth its code.
 """
 
 import argparse
@@ -40,7 +40,6 @@ WITHOUT = {
     "layout": patch.object(Convolution, "forward", nn.Conv2d.forward),
     "views": patch("selfview.networks.encoders.forward_views", one_after_another),
     "gradients": patch("selfview.estimator.pairs.without_weight_grad", lambda _: nullcontext()),
-    "casts": patch("selfview.method.autocast_weights", lambda *_: nullcontext()),
 }
 
 

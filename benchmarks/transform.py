@@ -17,11 +17,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import torch
+from torch import nn
 
 import timing
 from selfview import SelfView
 from selfview.training.loop import TrainingError
-from step import encoder_flops
+from selfview.training.optimiser import Adam
 
 FEATURES = 2304
 
@@ -33,21 +34,21 @@ def first_step(X: np.ndarray) -> float:
     class StoppedError(TrainingError):
         pass
 
-    step = torch.optim.Adam.step
+    step = Adam.step
 
-    def stop(self: torch.optim.Adam, *args: object, **kwargs: object) -> None:
+    def stop(self: Adam, *args: object, **kwargs: object) -> None:
         step(self, *args, **kwargs)
         marks.end = time.perf_counter()
         raise StoppedError
 
-    torch.optim.Adam.step = stop
+    Adam.step = stop
     try:
         start = time.perf_counter()
         SelfView(epochs=1, random_state=0, verbose=0).fit(X)
     except StoppedError:
         return marks.end - start
     finally:
-        torch.optim.Adam.step = step
+        Adam.step = step
     raise AssertionError("no step was made")
 
 
@@ -78,7 +79,8 @@ def main() -> None:
         warm=1,
     )
     latency = timing.medians({"row": lambda: model.transform(row)}, rounds=200, warm=20)["row"]
-    flops = encoder_flops((FEATURES,)) / 256 * options.rows
+    layers = [m for m in model.network_.encoder.modules() if isinstance(m, nn.Linear)]
+    flops = 2 * options.rows * sum(layer.weight.numel() for layer in layers)
     figures = {
         "rows": f"{options.rows} x {FEATURES}",
         "of the limit": flops / seconds["all"] / timing.rate(seconds),

@@ -13,7 +13,7 @@ from selfview.networks.encoders import (
     cnn_encoder,
     mlp_encoder,
 )
-from selfview.networks.forward import autocast_weights, without_weight_grad
+from selfview.networks.forward import without_weight_grad
 
 
 class Centred(nn.Module):
@@ -72,32 +72,6 @@ def test_batches_are_not_normalised_together():
 
 
 @pytest.mark.parametrize("kind", ["mlp", "cnn", "own"])
-def test_weights_that_are_converted_once_give_the_same_values_and_gradients(kind):
-    once = network(kind)
-    each = copy.deepcopy(once)
-    xs = in_turn(batches(kind, 2))
-    with torch.autocast("cpu", torch.bfloat16, cache_enabled=False):
-        with autocast_weights(once.layers, torch.device("cpu")):
-            weights = [m.weight.dtype for m in once.layers if isinstance(m, nn.Linear | nn.Conv2d)]
-            found = once(xs, parts=2)
-        expected = each(xs, parts=2)
-    assert set(weights) == {torch.bfloat16}
-    assert torch.equal(found, expected)
-    found.float().square().sum().backward()
-    expected.float().square().sum().backward()
-    for a, b in zip(once.parameters(), each.parameters(), strict=True):
-        assert a.dtype == a.grad.dtype == torch.float32
-        # Convolutions are used twice, and their two gradients added before they are widened.
-        torch.testing.assert_close(a.grad, b.grad, rtol=0.02, atol=0.02 * b.grad.abs().max())
-
-
-def test_in_full_precision_nothing_is_converted():
-    model = network("mlp")
-    with autocast_weights(model.layers, torch.device("cpu")):
-        assert all(isinstance(p, nn.Parameter) for p in model.parameters())
-
-
-@pytest.mark.parametrize("kind", ["mlp", "cnn", "own"])
 def test_where_weights_are_constants_rows_have_the_same_gradient(kind):
     model = network(kind)
     x = batches(kind, 1)[0].requires_grad_()
@@ -112,12 +86,6 @@ def test_where_weights_are_constants_rows_have_the_same_gradient(kind):
 def test_weights_are_given_back_also_after_an_error():
     model = network("mlp")
     before = list(model.parameters())
-    converted = autocast_weights(model.layers, torch.device("cpu"))
-    with (
-        pytest.raises(RuntimeError, match="in between"),
-        torch.autocast("cpu", torch.bfloat16),
-        converted,
-        without_weight_grad(model.layers),
-    ):
+    with pytest.raises(RuntimeError, match="in between"), without_weight_grad(model.layers):
         raise RuntimeError("in between")
     assert all(a is b for a, b in zip(model.parameters(), before, strict=True))

@@ -14,7 +14,7 @@ from selfview.estimator.prototypes import PrototypeEmbedder
 from selfview.losses import info_nce, swapped_kl
 from selfview.networks import encoders
 from selfview.networks.encoders import EncoderHead
-from selfview.networks.forward import autocast_weights, split_views
+from selfview.networks.forward import split_views
 from selfview.targets import adapt_temperature, entropy, marginal_error, scheduled_entropy, sinkhorn
 from selfview.training.loop import Phase, Step
 from selfview.views import VIEWS
@@ -203,9 +203,8 @@ class SelfView(PrototypeEmbedder):
             predicts = step.number % every == 0
             views = self.views if predicts else "none"
             x = two_views(step, network, views, settings, plan.neighbours)  # Eq. 2, Algorithm 3
-            with autocast_weights(network.layers, plan.device):
-                z = network.features(x, parts=2)
-                logits = network.logits(z, parts=2) if predicts else None
+            z = network.features(x, parts=2)
+            logits = network.logits(z, parts=2) if predicts else None
             value, metrics = z.new_zeros(()), {}
             if logits is not None:  # two views, two targets, each predicted from the other (Eq. 6)
                 o1, o2 = split_views(logits, 2)
