@@ -21,12 +21,14 @@ LEAST = 1e-6  # the same, in units of the embedding's variance: nearest rows may
 def local_whitening(z: Tensor) -> tuple[Tensor, Tensor]:
     """The mean of embeddings, and axes that count by how little near rows differ along them.
 
-    With C the covariance of the differences between rows and their nearest, and c its mean
-    variance, embeddings are multiplied by ``(C + c I) ** -1/2``. So distances are in units of those
-    between near rows, but no direction is widened much only because near rows are equal in it. This
-    is within-class covariance normalisation [1]_, with neighbours in place of classes. The new axes
-    are the principal ones, sorted by standard deviation, and the largest entry of each is positive,
-    so that the same embedding has the same axes. The mean square length of embeddings stays.
+    First the embedding is whitened by half: with S its covariance, it is multiplied by
+    ``S ** -1/4``, so that its singular values become their roots. Then, with C the covariance of
+    the differences between rows and their nearest, and c its mean variance, it is multiplied by
+    ``(C + c I) ** -1/2``. So distances are in units of those between near rows, but no direction is
+    widened much only because near rows are equal in it. This is within-class covariance
+    normalisation [1]_, with neighbours in place of classes. The new axes are the principal ones,
+    sorted by standard deviation, and the largest entry of each is positive, so that the same
+    embedding has the same axes. The mean square length of embeddings stays.
 
     Parameters
     ----------
@@ -51,16 +53,18 @@ def local_whitening(z: Tensor) -> tuple[Tensor, Tensor]:
     >>> centre, axes = local_whitening(z.flatten(0, 1))
     >>> lengths = torch.linalg.vector_norm(within @ axes, dim=1)
     >>> round((lengths.max() / lengths.min()).item(), 1)
-    4.7
+    4.3
     """
     exact = z.double()
     centre = exact.mean(0)
     moved = exact - centre
     size = moved.square().mean()
     unit = torch.eye(z.shape[1], dtype=exact.dtype, device=z.device)
-    C = _local_covariance(moved)
-    C += (RIDGE * C.diagonal().mean() + LEAST * size + torch.finfo(z.dtype).tiny) * unit
-    root = inverse_root(C)
+    least = LEAST * size + torch.finfo(z.dtype).tiny
+    half = matrix_power(moved.T @ moved / len(z) + least * unit, -1 / 4)
+    C = _local_covariance(moved @ half)
+    C += (RIDGE * C.diagonal().mean() + least) * unit
+    root = half @ matrix_power(C, -1 / 2)
     white = moved @ root
     turn = torch.linalg.eigh(white.T @ white)[1].flip(1)  # the largest first
     axes = root @ turn * (size / white.square().mean().clamp_min(1e-300)).sqrt()
@@ -69,11 +73,12 @@ def local_whitening(z: Tensor) -> tuple[Tensor, Tensor]:
     return centre.to(z.dtype), axes.contiguous()  # as it will be read: rounding goes by layout
 
 
-def inverse_root(covariance: Tensor) -> Tensor:
-    """The symmetric matrix that is ``covariance ** -1/2``."""
+def matrix_power(covariance: Tensor, exponent: float) -> Tensor:
+    """The symmetric matrix that is ``covariance ** exponent``."""
     values, vectors = torch.linalg.eigh(covariance)
-    root: Tensor = vectors * values.clamp_min(torch.finfo(torch.float32).tiny).rsqrt() @ vectors.T
-    return root
+    values = values.clamp_min(torch.finfo(torch.float32).tiny) ** exponent
+    found: Tensor = vectors * values @ vectors.T
+    return found
 
 
 def _local_covariance(z: Tensor) -> Tensor:

@@ -32,7 +32,7 @@ from selfview.neighbours.cells import BLOCK
 from selfview.neighbours.search import Neighbours, nearest, search_points
 from selfview.rows.projection import ProjectedRows, Projection
 from selfview.training.loop import Step
-from selfview.whitening import inverse_root
+from selfview.whitening import matrix_power
 
 SHARE = 0.3  # of the second views, from other groups; always so would lose what is right in a group
 CANDIDATES = 5  # nearest rows looked at in another group
@@ -210,7 +210,7 @@ def whitening(differences: Tensor, ridge: float = RIDGE) -> Tensor:
     """
     covariance = (differences.T @ differences / len(differences)).double()
     added = ridge * covariance.diagonal().mean() * torch.eye(len(covariance), dtype=torch.float64)
-    return inverse_root(covariance + added).to(differences.dtype)
+    return matrix_power(covariance + added, -1 / 2).to(differences.dtype)
 
 
 def _unit(points: Tensor, angle: bool) -> Tensor:
