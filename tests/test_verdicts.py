@@ -78,7 +78,7 @@ FITS = {
     "digits in three epochs": (lambda: DIGITS, {"epochs": 3}, verdict.SOUND),
     "few digits in one epoch": (lambda: DIGITS[:600], {"epochs": 1}, SHORT),
     "digits for long": (lambda: DIGITS[:600], {"epochs": 40}, verdict.SOUND),
-    "digits as pictures": (lambda: DIGITS.reshape(-1, 8, 8), {"epochs": 6}, verdict.SOUND),
+    "digits as pictures": (lambda: DIGITS.reshape(-1, 8, 8), {"epochs": 12}, verdict.SOUND),
     "every digit twice": (
         lambda: np.repeat(DIGITS[:800], 2, 0),
         {"epochs": "auto"},
