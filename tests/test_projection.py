@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import make_blobs
 from sklearn.decomposition import PCA
 
 from selfview import SelfView
@@ -74,3 +75,24 @@ def test_a_delivered_model_takes_rows_and_gives_what_training_saw(rng, scale):
     expected = seen["z"].numpy()
     np.testing.assert_allclose(model.transform(X), expected, atol=2e-3 * np.abs(expected).max())
     assert model.network_.encoder[1].in_features == 30
+
+
+@pytest.mark.parametrize(
+    ("columns", "clusters", "n"), [(10, 3, 500), (50, 5, 1000), (150, 4, 2000)]
+)
+def test_neighbours_are_compared_without_plain_noise(columns, clusters, n):
+    X = make_blobs(n, columns, centers=clusters, cluster_std=4.0, random_state=0)[0]
+    found = principal_components(as_rows(X.astype(np.float32)), 100)
+    assert found.signal == clusters - 1  # the centres span no more
+
+
+@pytest.mark.parametrize("kind", ["noise alone", "one-hot", "a falling spectrum", "few rows"])
+def test_what_may_be_more_than_noise_is_kept(rng, kind):
+    X = {
+        "noise alone": lambda: rng.normal(size=(2000, 30)),
+        "one-hot": lambda: np.c_[20 * rng.normal(size=2000), np.eye(12)[rng.integers(0, 12, 2000)]],
+        "a falling spectrum": lambda: rows_of(rng, 2000, 30),
+        "few rows": lambda: make_blobs(40, 60, random_state=0)[0],
+    }[kind]()
+    found = principal_components(as_rows(X.astype(np.float32)), 100)
+    assert found.signal == found.basis.shape[1]

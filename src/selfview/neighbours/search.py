@@ -198,7 +198,7 @@ def search_parts(
         if projected is None:
             found = (x.flatten(1).cpu() / divisor for _, x in rows.chunks())
         else:
-            found = projected.component_chunks(components)
+            found = projected.component_chunks(min(components, projected.projection.signal))
         for points in found:
             yield F.normalize(points) if angle else points
 

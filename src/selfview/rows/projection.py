@@ -16,6 +16,8 @@ SAMPLE_ENTRIES = 1 << 25  # of them, at most: 128 MiB of float32
 SMALL_SIDE = 1100  # of a Gram matrix whose eigenvectors are computed whole
 OVERSAMPLING, POWER_ITERATIONS = 10, 2  # of the random subspace
 LEAST_VARIANCE = 1e-9  # of the largest: components of less are rounding
+NOISE_MARGIN = 1.05  # on the bounds of noise's variances, which hold for endlessly many rows
+KURTOSIS_ERRORS = 5.0  # standard errors by which the kurtosis of normal noise may be off
 CACHED_ENTRIES = 1 << 26  # of projected rows that are kept in memory: 256 MiB
 
 
@@ -28,6 +30,7 @@ class Projection:
     basis: Tensor  # (n_features, d), orthogonal columns
     weights: Tensor  # (d,): their lengths
     unit: float  # what a distance of 1 between rows becomes (1 standard deviation, if divided so)
+    signal: int  # how many leading components are more than noise
 
     def __call__(self, x: Tensor) -> Tensor:
         """Rows (batch, *shape) in the components: (batch, d)."""
@@ -55,19 +58,20 @@ class Projection:
         before = math.sqrt(float(points.square().sum(1).mean()))
         scale = 1.0 if self.scale.ndim else float(self.scale)
         unit = size / before / scale if before > 0 else 1.0
-        return Projection(self.mean, self.scale, basis @ (axes * weights), weights, unit)
+        d = len(weights)
+        return Projection(self.mean, self.scale, basis @ (axes * weights), weights, unit, d)
 
     def tensors(self) -> dict[str, Tensor]:
         """The map as named tensors, for a file."""
-        unit = torch.tensor(self.unit, dtype=torch.float64)
+        unit, signal = torch.tensor(self.unit, dtype=torch.float64), torch.tensor(self.signal)
         named = {name: getattr(self, name) for name in ("mean", "scale", "basis", "weights")}
-        return named | {"unit": unit}
+        return named | {"unit": unit, "signal": signal}
 
     @classmethod
     def of_tensors(cls, tensors: dict[str, Tensor]) -> "Projection":
         """The map that `tensors` made a file of."""
         named = {name: tensors[name] for name in ("mean", "scale", "basis", "weights")}
-        return cls(**named, unit=float(tensors["unit"]))
+        return cls(**named, unit=float(tensors["unit"]), signal=int(tensors["signal"]))
 
 
 def principal_components(
@@ -106,12 +110,38 @@ def principal_components(
     divisor = torch.tensor(scale, dtype=torch.float32)
     x = rows.pick(some).flatten(1).cpu() / divisor
     mean = x.mean(0)
-    basis, variances = _leading(x - mean, min(count, rows.n_features, len(x)))
+    x -= mean
+    basis, variances = _leading(x, min(count, rows.n_features, len(x)))
+    signal = _above_noise(x, basis, variances)
+    variances = variances[: basis.shape[1]]
     weights, size = _weights(variances, whitening, length)
     before = math.sqrt(float(variances.sum()))
     unit = size / before if before > 0 else 1.0
     unit = unit if divisor.ndim else unit / float(divisor)
-    return Projection(mean * divisor, divisor, (basis * weights).contiguous(), weights, unit)
+    return Projection(
+        mean * divisor, divisor, (basis * weights).contiguous(), weights, unit, signal
+    )
+
+
+def _above_noise(x: Tensor, axes: Tensor, variances: Tensor) -> int:
+    """How many leading components are more than noise; all, if the others are not plainly noise.
+
+    Plain noise is at least half of all components. Its variances are as equal as those of as many
+    independent columns (Marchenko and Pastur, 1967), and the components are normally distributed.
+    """
+    n, (n_features, count) = len(x), axes.shape
+    if len(variances) < n_features:
+        return count
+    for signal in range(min(count, n_features // 2 + 1)):
+        noise = variances[signal:] / variances[signal:].mean()
+        spread = math.sqrt(len(noise) / n)
+        above, below = NOISE_MARGIN * (1 + spread) ** 2, (1 - spread) ** 2 / NOISE_MARGIN
+        if spread < 1 and noise[0] < above and noise[-1] > below:
+            points = x @ axes[:, signal:] / variances[signal:count].sqrt()
+            kurtosis = points.pow(4).mean(0) - 3
+            normal = kurtosis.mean().abs() < KURTOSIS_ERRORS * math.sqrt(24 / n)
+            return signal if signal and normal else count
+    return count
 
 
 def _weights(variances: Tensor, whitening: float, length: float | None) -> tuple[Tensor, float]:
@@ -125,7 +155,10 @@ def _weights(variances: Tensor, whitening: float, length: float | None) -> tuple
 
 
 def _leading(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """Leading principal axes (n_features, count) of centred rows, and the variances along them."""
+    """Leading principal axes (n_features, count) of centred rows, and the variances along them.
+
+    Where the variances along further axes are known, they follow.
+    """
     n, n_features = x.shape
     if n_features <= max(SMALL_SIDE, 2 * count):
         values, axes = _eigen(x.T @ x, count)
@@ -139,15 +172,16 @@ def _leading(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
             spanned = torch.linalg.qr(x @ (x.T @ spanned)).Q
         within = spanned.T @ x
         values, sides = _eigen(within @ within.T, count)
+        values = values[:count]
         axes = F.normalize(within.T @ sides, dim=0)
     signs = axes.gather(0, axes.abs().argmax(0, keepdim=True)).sign()  # so that they are unique
     return axes * torch.where(signs == 0, 1.0, signs), values / n
 
 
 def _eigen(gram: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """The largest eigenvalues, and their eigenvectors as columns."""
+    """All eigenvalues, largest first, and the eigenvectors of the first `count` as columns."""
     values, vectors = torch.linalg.eigh(gram.double())
-    return values.flip(0)[:count].clamp_min(0).float(), vectors.flip(1)[:, :count].float()
+    return values.flip(0).clamp_min(0).float(), vectors.flip(1)[:, :count].float()
 
 
 class ProjectedRows(Rows):
