@@ -1,11 +1,11 @@
 """What each part of the default is worth: the default without it, on five sets and three seeds.
 
     python benchmarks/ablation.py run  [--parts contrast ...] [--sets digits ...] [--seeds 3]
-    python benchmarks/ablation.py show [--records runs/ablation.jsonl]
+    python benchmarks/ablation.py show [--records results/ablation.jsonl]
 
-`run` appends a line of JSON for every fit; what is on record is not run again. `show` prints the
-difference of each score to that of the default, as a mean over sets and seeds. The sets are the
-contest's, and need SELFVIEW_DATA. Nothing is timed.
+`run` appends a line of JSON for every fit; what is on record is not run again. `show` writes
+docs/ablation.md: the difference of each score to that of the default, as a mean over sets and
+seeds. The sets are the contest's, and need SELFVIEW_DATA. Nothing is timed.
 """
 
 import argparse
@@ -22,7 +22,8 @@ from selfview import SelfView
 from selfview.estimator.recipes import RECIPES, Recipe
 
 ROOT = Path(__file__).parents[1]
-RECORDS = ROOT / "runs" / "ablation.jsonl"
+RECORDS = ROOT / "results" / "ablation.jsonl"
+PAGE = ROOT / "docs" / "ablation.md"
 SETS = ("digits", "isolet", "fsdd", "satimage", "ag_news")
 
 
@@ -86,22 +87,26 @@ def run(args: argparse.Namespace) -> None:
 
 
 def show(args: argparse.Namespace) -> None:
-    print(section(read_records(args.records)))
+    PAGE.write_text(page(read_records(args.records)))
+    print(f"wrote {PAGE}")
 
 
-def section(records: list[dict[str, Any]]) -> str:
-    """The table of differences, and what they are of."""
+def page(records: list[dict[str, Any]]) -> str:
+    """What was run, and the table of differences."""
     whole = {(r["set"], r["seed"]): r for r in records if r["part"] == "nothing"}
     sets = [name for name in SETS if any(name == s for s, _ in whole)]
     seeds = len({seed for _, seed in whole})
     first = records[0]
     lines = [
+        "# What each part is worth",
+        "",
         f"The default without one of its parts: points that are gained or lost, as means over "
         f"{len(sets)} sets ({', '.join(sets)}) and {seeds} seed{'s' * (seeds > 1)}. In brackets "
         "the least and the greatest difference of a set.",
+        "",
         f"Machine: {first['processor']}, {first['threads']} thread{'s' * (first['threads'] > 1)}, "
         f"PyTorch {first['torch']}, commit {first['commit'][:12]}. Command: "
-        "`python benchmarks/ablation.py run`; records: `runs/ablation.jsonl`.",
+        "`python benchmarks/ablation.py run`; records: `results/ablation.jsonl`.",
         "",
         "| without | " + " | ".join(MEASURES.values()) + " |",
         "|---|" + "---|" * len(MEASURES),
@@ -114,7 +119,7 @@ def section(records: list[dict[str, Any]]) -> str:
         if mine:
             found = " | ".join(change(mine, whole, m) for m in MEASURES)
             lines.append(f"| {part} | {found} |")
-    return "\n".join(lines)
+    return "\n".join(lines) + "\n"
 
 
 def change(

@@ -242,8 +242,9 @@ def page(records: list[dict[str, Any]]) -> str:
     methods = [m for m in METHODS if any(r["method"] == m for r in records)]
     rivals = [m for m in methods if m != "selfview"]
     seeds = len({r["seed"] for r in records})
-    timed = len({r["seed"] for r in records if "seconds" in r})
-    first = records[0]
+    timed = [r for r in records if "seconds" in r]
+    first, times = (timed or records)[0], len({r["seed"] for r in timed})
+    beside = " The others ran beside other work, in one thread, and have scores only."
     lines = [
         "# The contest",
         "",
@@ -251,7 +252,7 @@ def page(records: list[dict[str, Any]]) -> str:
         f"{_seeds(seeds)}, one machine ({first['processor']}, {first['threads']} threads, PyTorch "
         f"{first['torch']}, "
         f"commit {first.get('commit', 'not recorded')[:12]}). Labels serve the scores alone. "
-        f"Seconds are of {_seeds(timed)}.",
+        f"Seconds are of {_seeds(times)}, with nothing beside." + beside * (times < seeds),
         "Command: `make contest`; records: `results/contest.jsonl`.",
         "",
         "![Quality over seconds](figures/contest.png)",
