@@ -263,7 +263,7 @@ def _sweep_line(axes: Any, table: Table, j: int, name: str) -> None:
 
 def _curve(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
     """The linear probe over the epochs: a panel a dataset, with the paper's number as a line."""
-    piece = choice.piece(name)
+    piece, theirs = choice.piece(name), PRINTED["table6" if name == "curve-norms" else "table2"]
     lines: dict[str, dict[str, Any]] = {}
     for dataset in choice.datasets_of(piece):
         for row in choice.rows(piece):
@@ -278,7 +278,7 @@ def _curve(name: str, choice: Choice, shelf: Shelf) -> Figure | None:
         for i, (title, line) in enumerate(drawn.items()):
             style = {"color": COLOURS[i], "linestyle": LINES[i]}
             axes.plot(*zip(*line, strict=True), marker=MARKERS[i], label=title, **style)
-            printed = PRINTED["table2"].get((title, KNOWN[dataset].paper or "", "linear"))
+            printed = theirs.get((title, KNOWN[dataset].paper or "", "linear"))
             if printed is not None:
                 label = f"{title}, in the paper after 5,000"
                 axes.axhline(printed.mean, alpha=0.5, linewidth=0.8, label=label, **style)
@@ -295,4 +295,5 @@ FIGURES: dict[str, Callable[[str, Choice, Shelf], Figure | None]] = {
     "fig6": _sweep,
     "fig7": _by_temperature,
     "curve": _curve,
+    "curve-norms": _curve,
 }

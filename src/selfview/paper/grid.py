@@ -149,7 +149,9 @@ TITLES = {
     "fig6": "The length epsilon of the adversarial perturbation",
     "fig7": "t-SNE of 20news at constant temperatures and the adaptive one",
     "curve": "The linear probe over the epochs of the paper's recipe (not in the paper)",
+    "curve-norms": "The same without batch norm in the encoder, for longer (not in the paper)",
 }
+LATE = ("No-BN", "CL-BN")  # rows of table 6 that may learn later than the others
 ABLATIONS, SWEEPS = ("table5", "table6"), ("fig5", "fig6")
 
 
@@ -177,6 +179,7 @@ def piece_of(name: str, budget: Budget) -> Piece:
         "fig6": (tuple(by_epsilon), _metrics(budget.sweeps, ("linear",))),
         "fig7": (TEMPERATURE_ROWS, {"20news": ()}, "layout"),
         "curve": (CURVE_ROWS, dict.fromkeys(budget.sweeps, ()), "curve"),
+        "curve-norms": (tuple(row for row in NORM_ROWS if row.title in LATE), {"fsdd": ()}, "curve"),
     }
     return Piece(name, TITLES[name], *found[name])
 
