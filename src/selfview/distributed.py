@@ -115,8 +115,8 @@ def collective() -> Iterator[None]:
         try:
             yield
         except RuntimeError as error:
-            told = stragglers.PROGRESS.straggler or "the other processes can't be reached"
-            raise PeerError(f"{told}: {error}") from error
+            reason = stragglers.PROGRESS.straggler or "the other processes can't be reached"
+            raise PeerError(f"{reason}: {error}") from error
 
 
 def all_reduce(x: Tensor, op: Any = dist.ReduceOp.SUM) -> Tensor:

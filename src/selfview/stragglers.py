@@ -62,14 +62,14 @@ def stragglers(first: Look, last: Look) -> tuple[list[int], str]:
     silent = (first.begun < first.begun.max()) & (last.begun == first.begun)
     if silent.any() and not silent.all():
         ranks = np.flatnonzero(silent).tolist()
-        told = f"the others have waited for {seconds:.0f} s"
-        return ranks, f"process {', '.join(map(str, ranks))} is silent: {told}"
+        reason = f"the others have waited for {seconds:.0f} s"
+        return ranks, f"process {', '.join(map(str, ranks))} is silent: {reason}"
     share = np.minimum(1, (last.waited - first.waited) / seconds)
     slowest = int(share.argmin())
     others = float(np.median(np.delete(share, slowest)))
     if others - share[slowest] > SLOW:
-        told = f"the others waited for {others:.0%} of the last {seconds:.0f} s"
-        return [slowest], f"process {slowest} is slow: {told}"
+        reason = f"the others waited for {others:.0%} of the last {seconds:.0f} s"
+        return [slowest], f"process {slowest} is slow: {reason}"
     return [], ""
 
 
@@ -96,7 +96,7 @@ def watched(rank: int, size: int, store: Any) -> Iterator[None]:
 
 def _watch(rank: int, size: int, store: Any, ended: threading.Event) -> None:
     looks: deque[Look] = deque()
-    told: list[int] = []
+    reported: list[int] = []
     while not ended.wait(PATIENCE / 10):
         try:
             _publish(rank, store)
@@ -109,9 +109,9 @@ def _watch(rank: int, size: int, store: Any, ended: threading.Event) -> None:
             continue
         found, PROGRESS.straggler = stragglers(looks[0], looks[-1])
         speaker = next((r for r in range(size) if r not in found), None)
-        if found and found != told and rank == speaker:
+        if found and found != reported and rank == speaker:
             logger.warning(PROGRESS.straggler)
-        told = found
+        reported = found
 
 
 def _publish(rank: int, store: Any) -> None:

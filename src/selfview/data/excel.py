@@ -45,7 +45,7 @@ class ExcelFile:
         self.index: tuple[str, ...] = self.columns[:1] if nameless else ()
 
     def _first_table(self) -> int:
-        """The number of the first sheet that has two rows, told if it isn't the only one."""
+        """The number of the first sheet that has two rows, with a note if it isn't the only one."""
         with self._book() as book:
             names = [str(sheet.title) for sheet in book.worksheets]
         for self._sheet, name in enumerate(names):

@@ -113,10 +113,10 @@ def report_bad_rows(
     if not bad:
         return ()
     none = len(bad) >= total
-    told = bad[: 1 if none else 5]  # what is wrong with all rows is wrong with the first
+    first = bad[: 1 if none else 5]  # what is wrong with all rows is wrong with the first
     # A hostile file can name a field of any length, so long reasons lose their middle.
-    short = [b if len(b) <= 300 else f"{b[:180]} ... {b[-100:]}" for b in told]
-    shown = "; ".join(short) + f"; and {len(bad) - len(told):,} more" * (len(bad) > len(told))
+    short = [b if len(b) <= 300 else f"{b[:180]} ... {b[-100:]}" for b in first]
+    shown = "; ".join(short) + f"; and {len(bad) - len(first):,} more" * (len(bad) > len(first))
     if none and remedy == REMEDY:  # there is nothing to leave out
         raise FileFormatError(f"{path}: none of its {total:,} rows can be read: {shown}")
     if not skip_bad:

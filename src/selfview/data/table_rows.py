@@ -123,7 +123,7 @@ def table_dataset(
     notes: Sequence[str],
     skip_bad: bool,
 ) -> Dataset:
-    """The dataset of rows that were read; bad ones are reported, notes told."""
+    """The dataset of rows that were read; bad ones and notes are reported."""
     label, row_id, groups = map(sides.get, SIDES)
     if found.total == 0:
         raise FileFormatError(f"{path} holds no rows")

@@ -179,7 +179,11 @@ def piece_of(name: str, budget: Budget) -> Piece:
         "fig6": (tuple(by_epsilon), _metrics(budget.sweeps, ("linear",))),
         "fig7": (TEMPERATURE_ROWS, {"20news": ()}, "layout"),
         "curve": (CURVE_ROWS, dict.fromkeys(budget.sweeps, ()), "curve"),
-        "curve-norms": (tuple(row for row in NORM_ROWS if row.title in LATE), {"fsdd": ()}, "curve"),
+        "curve-norms": (
+            tuple(row for row in NORM_ROWS if row.title in LATE),
+            {"fsdd": ()},
+            "curve",
+        ),
     }
     return Piece(name, TITLES[name], *found[name])
 

@@ -44,8 +44,8 @@ def describe_clusters(
     If rows are images, there is a picture of contributions for each; 128 is none.
     """
     members = [tree.rows(part) for part in range(len(tree.parts))]
-    told = None if explain is None else _explained(explain, members, seed)
-    leading = [()] * len(members) if told is None else _leading(told, dataset)
+    explanation = None if explain is None else _explained(explain, members, seed)
+    leading = [()] * len(members) if explanation is None else _leading(explanation, dataset)
     cards = [
         Card(part.name, part.slot, len(rows), _typical(Z, rows), tuple(features))
         for part, rows, features in zip(tree.parts, members, leading, strict=True)
@@ -60,7 +60,7 @@ def describe_clusters(
         "clusterLeaf": tree.codes(len(tree.levels)).astype(np.uint16),
         "clusterCodes": tree.table().astype(np.uint16),
     }
-    pictures = None if told is None else _pictures(told, dataset)
+    pictures = None if explanation is None else _pictures(explanation, dataset)
     return facts, arrays if pictures is None else arrays | {"clusterPictures": pictures}
 
 
@@ -82,24 +82,24 @@ def _explained(
         return None
 
 
-def _leading(told: "Explanation", dataset: Dataset) -> list[list[tuple[str, float, float]]]:
+def _leading(explanation: "Explanation", dataset: Dataset) -> list[list[tuple[str, float, float]]]:
     names = dataset.feature_names
-    order = np.argsort(-np.abs(told.contributions), axis=1, kind="stable")[:, :LEADING]
+    order = np.argsort(-np.abs(explanation.contributions), axis=1, kind="stable")[:, :LEADING]
     return [
         [
-            (names[f], float(told.contributions[i, f]), float(told.differences[i, f]))
+            (names[f], float(explanation.contributions[i, f]), float(explanation.differences[i, f]))
             for f in chosen
-            if told.contributions[i, f]
+            if explanation.contributions[i, f]
         ]
         for i, chosen in enumerate(order)
     ]
 
 
-def _pictures(told: "Explanation", dataset: Dataset) -> NDArray[np.uint8] | None:
+def _pictures(explanation: "Explanation", dataset: Dataset) -> NDArray[np.uint8] | None:
     """Contributions of pixels in bytes, the largest of each part 1 or 255; channels are summed."""
     if not is_image(dataset) or np.prod(dataset.shape) > MOST_PIXELS:
         return None
-    values = told.contributions.reshape(-1, *dataset.shape).astype(np.float64)
+    values = explanation.contributions.reshape(-1, *dataset.shape).astype(np.float64)
     if isinstance(dataset.preparation, AudioPreparation):  # as recordings are drawn
         values = values[:, :, ::-1].swapaxes(1, 2)
     if values.ndim == 4:

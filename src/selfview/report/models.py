@@ -42,9 +42,9 @@ def page_of(
     from selfview.rows.in_memory import RowRange
 
     def explain(index: NDArray[np.int64], labels: NDArray[np.int64]) -> "Explanation":
-        told: Explanation = model.explain(as_rows(rows.pick(index)), by="cluster", labels=labels)
+        found: Explanation = model.explain(as_rows(rows.pick(index)), by="cluster", labels=labels)
         in_units = model.preparation_ is not None  # the model made the rows, and knows their units
-        return told if in_units else told.in_units(dataset.feature_names, scale_of(dataset))
+        return found if in_units else found.in_units(dataset.feature_names, scale_of(dataset))
 
     prototypes = np.concatenate(
         [

@@ -126,7 +126,7 @@ def mixing_table(
     lines = zip(found, *columns.values(), strict=True)
     table = Table(("Features", *columns), tuple((Cell(name), *cells) for name, *cells in lines), ())
     about = {"largest": np.bincount(codes).max() / len(codes), "count": len(names)}
-    meanings = tuple((metric.title, told.format(**about)) for metric, told in _MIXING)
+    meanings = tuple((metric.title, meaning.format(**about)) for metric, meaning in _MIXING)
     which = f"all {n:,} rows" if len(rows) == n else f"{len(rows):,} of the {n:,} rows"
     return Scores(found, table, f"{len(names):,} groups, on {which}.", meanings)
 
@@ -140,9 +140,11 @@ def in_words(scores: Scores) -> str:
         raw, pca, own = (found.get(name, math.nan) for found in scores.values.values())
         if math.isfinite(own):
             others = {"PCA": pca, "raw": raw}
-            told = ", ".join(f"{k} {100 * v:.1f}" for k, v in others.items() if math.isfinite(v))
+            compared = ", ".join(
+                f"{k} {100 * v:.1f}" for k, v in others.items() if math.isfinite(v)
+            )
             part = "" if scores.note.startswith("On all") else f" on {scores.rows:,} rows"
-            return f"{title} {100 * own:.1f} % ({told}){part}"
+            return f"{title} {100 * own:.1f} % ({compared}){part}"
     return ""
 
 

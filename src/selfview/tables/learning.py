@@ -115,8 +115,8 @@ def learn(values: Columns, choice: Choice, rows: NDArray[np.intp] | None = None)
     table = Table(tuple(columns), as_is)
     if not table.used:
         asked = [c for c in table.columns if choice.left_out(c.name) is None] or table.columns
-        told = "; ".join(f"{c.name!r}: {c.describe()}" for c in asked[:8])
-        raise InputError(f"no column is left to learn from ({told})")
+        decisions = "; ".join(f"{c.name!r}: {c.describe()}" for c in asked[:8])
+        raise InputError(f"no column is left to learn from ({decisions})")
     return table
 
 
