@@ -86,12 +86,15 @@ def test_neighbours_are_compared_without_plain_noise(columns, clusters, n):
     assert found.signal == clusters - 1  # the centres span no more
 
 
-@pytest.mark.parametrize("kind", ["noise alone", "one-hot", "a falling spectrum", "few rows"])
+@pytest.mark.parametrize(
+    "kind", ["noise alone", "one-hot", "a falling spectrum", "few rows", "few columns"]
+)
 def test_what_may_be_more_than_noise_is_kept(rng, kind):
     X = {
         "noise alone": lambda: rng.normal(size=(2000, 30)),
         "one-hot": lambda: np.c_[20 * rng.normal(size=2000), np.eye(12)[rng.integers(0, 12, 2000)]],
         "a falling spectrum": lambda: rows_of(rng, 2000, 30),
+        "few columns": lambda: rng.normal(size=(2000, 2)) * (9, 1),
         "few rows": lambda: make_blobs(40, 60, random_state=0)[0],
     }[kind]()
     found = principal_components(as_rows(X.astype(np.float32)), 100)

@@ -16,6 +16,7 @@ SAMPLE_ENTRIES = 1 << 25  # of them, at most: 128 MiB of float32
 SMALL_SIDE = 1100  # of a Gram matrix whose eigenvectors are computed whole
 OVERSAMPLING, POWER_ITERATIONS = 10, 2  # of the random subspace
 LEAST_VARIANCE = 1e-9  # of the largest: components of less are rounding
+LEAST_NOISE = 5  # components: variances of fewer are equal by chance
 NOISE_MARGIN = 1.05  # on the bounds of noise's variances, which hold for endlessly many rows
 KURTOSIS_ERRORS = 5.0  # standard errors by which the kurtosis of normal noise may be off
 CACHED_ENTRIES = 1 << 26  # of projected rows that are kept in memory: 256 MiB
@@ -126,13 +127,13 @@ def principal_components(
 def _above_noise(x: Tensor, axes: Tensor, variances: Tensor) -> int:
     """How many leading components are more than noise; all, if the others are not plainly noise.
 
-    Plain noise is at least half of all components. Its variances are as equal as those of as many
-    independent columns (Marchenko and Pastur, 1967), and the components are normally distributed.
+    Plain noise is five components, and half of all, or more. Its variances are as equal as those of
+    as many independent columns (Marchenko and Pastur, 1967), and it is normally distributed.
     """
     n, (n_features, count) = len(x), axes.shape
     if len(variances) < n_features:
         return count
-    for signal in range(min(count, n_features // 2 + 1)):
+    for signal in range(min(count, n_features // 2 + 1, n_features - LEAST_NOISE + 1)):
         noise = variances[signal:] / variances[signal:].mean()
         spread = math.sqrt(len(noise) / n)
         above, below = NOISE_MARGIN * (1 + spread) ** 2, (1 - spread) ** 2 / NOISE_MARGIN
