@@ -42,6 +42,16 @@ def test_a_ring_and_its_middle_are_two_clusters_which_k_means_cannot_find(rng):
     assert adjusted_rand_score(y, found.assign(Z)) > 0.9
 
 
+def test_a_few_outliers_are_no_cluster_where_two_are_asked_for(rng):
+    parts = [
+        rng.normal(size=(n, 4)) + at
+        for n, at in ((400, 0), (400, [3, 0, 0, 0]), (6, [0, 14, 0, 0]))
+    ]
+    found = find_clusters(np.concatenate(parts), 2, seed=0)
+    labels = [found.assign(part) for part in parts[:2]]
+    assert adjusted_rand_score(np.repeat([0, 1], 400), np.concatenate(labels)) > 0.6
+
+
 def test_one_homogeneous_cloud_is_no_confetti(rng):
     assert find_clusters(rng.normal(size=(1500, 10)), None, seed=0).count <= 2
 

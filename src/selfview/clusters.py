@@ -1,7 +1,9 @@
 """Clusters of an embedding: spectral clusters or those of a Gaussian mixture, the stabler ones.
 
 Rows are gathered into at most 500 small clusters (nodes). Which nodes belong together is found in
-two ways, and those clusters are taken on which random halves of the rows agree better:
+two ways, and those clusters are taken on which random halves of the rows agree better. The
+agreement is multiplied by how evenly the clusters divide the rows: that nearly all rows are one
+cluster is always agreed on.
 
 - Spectral clustering with the kernel that the embedding was learned by. Two nodes are as similar
   as InfoNCE's Cauchy kernel says, ``(1 + d^2 / (4 s^2)) ** -4`` times their sizes, where s is the
@@ -11,6 +13,7 @@ two ways, and those clusters are taken on which random halves of the rows agree 
 A new row belongs to the cluster of its nearest node.
 """
 
+import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -126,11 +129,13 @@ def find_clusters(Z: NDArray[np.floating], count: int | None, seed: int) -> Clus
     again: dict[int, list[Ints]] = {}
     stability: dict[int, float] = {}
     for k in numbers:
+        best = -math.inf
         for way in ways:
             labels, others = way(sizes, k, seed), [way(half, k, seed) for half in halves]
             agreement = _agreement(labels, others, node)
-            if agreement > stability.get(k, -1.0):
-                tried[k], again[k], stability[k] = labels, others, agreement
+            worth = agreement * _evenness(labels, sizes)
+            if worth > best:
+                best, tried[k], again[k], stability[k] = worth, labels, others, agreement
     chosen = numbers[0]
     if count is None and stability[chosen] < LEAST_STABLE:
         tried[1], again[1] = np.zeros(len(centres), np.int64), []
@@ -240,6 +245,12 @@ def _agreement(labels: Ints, others: list[Ints], node: Ints) -> float:
     if not others:
         return 1.0
     return float(np.mean([adjusted_rand_score(labels[node], o[node]) for o in others]))
+
+
+def _evenness(labels: Ints, sizes: Floats) -> float:
+    """The exponential of the entropy of the clusters' shares of the rows, over their number."""
+    shares = np.bincount(labels, sizes) / sizes.sum()
+    return float(np.exp(-(shares * np.log(shares.clip(1e-300))).sum()) / len(shares))
 
 
 def _sharpness(found: Clusters, Z: Floats, node: Ints, others: list[Ints]) -> float:
