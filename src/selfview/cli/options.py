@@ -1,6 +1,7 @@
 """What several commands share: options, which of them were given, how embeddings are written."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, BinaryIO, Literal, get_args
@@ -39,6 +40,16 @@ SkipBad = Annotated[bool, typer.Option(help="Leave out rows that can't be read."
 Target = Annotated[str, typer.Option(help="What labels are: classes, continuous, or auto.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
 
+
+
+def image_size(text: str) -> tuple[int, int]:
+    """Width and height, written as ``24``, ``32x24`` or ``32,24``."""
+    sides = re.fullmatch(r"\s*([1-9]\d{0,5})(?:\s*[x×,]\s*([1-9]\d{0,5}))?\s*", text.lower())
+    if sides is None:
+        raise typer.BadParameter(f"24, or a width and a height as 32x24, not {text}")
+    return int(sides[1]), int(sides[2] or sides[1])
+
+
 FILES = "How files are read"
 # Options of `read`, whose defaults are its own: type, help text, and more for typer.
 READING: dict[str, tuple[Any, ...]] = {
@@ -59,7 +70,11 @@ READING: dict[str, tuple[Any, ...]] = {
     "vector": (str, "Column of a .parquet or field of a .jsonl file with lists of numbers."),
     "vocabulary": (int, "Texts: words to keep, the most frequent.", {"min": 1}),
     "min_words": (int, "Texts: leave out those with fewer known words.", {"min": 0}),
-    "image_size": (tuple[int, int], "Width and height to resize images to."),
+    "image_size": (
+        str,
+        "Resize images to this: 24, or width and height as 32x24.",
+        {"parser": image_size, "metavar": "SIZE"},
+    ),
     "mz_range": (tuple[float, float], "imzML: lowest and highest m/z."),
     "bins": (int, "imzML: number of m/z bins.", {"min": 1}),
     "skip_bad": (bool, "Leave out rows that can't be read."),

@@ -92,7 +92,7 @@ def fit_images(path: Path, options: Options) -> Dataset:
     width, height = options.image_size or common_size(sizes or [(1, 1)])
     if width < 1 or height < 1:
         raise InputError(f"image_size must be positive, got {(width, height)}")
-    hint = f"; they have {_sizes(sizes)}, and --image-size WIDTH HEIGHT sets another"
+    hint = f"; they have {_sizes(sizes)}, and --image-size WIDTHxHEIGHT sets another"
     how = ImagePreparation(3 if colour else 1, height, width)
     return how.read_images(path, options, "" if options.image_size else hint)
 
