@@ -306,7 +306,7 @@ def test_an_embedding_with_row_names_is_evaluated_without_them(call, tmp_path, b
     ("args", "code", "words"),
     [
         (("fit",), 2, "name the data"),
-        (("fit", "--resume"), 1, "holds no interrupted run to resume"),
+        (("fit", "--resume"), 1, "run: no such folder"),
         (("fit", "--config", "nothing.json"), 1, "nothing.json: no such file"),
         (("fit", "rows.csv", "--numeric", "knd"), 1, "numeric must name columns of the table"),
         (("fit", "rows.csv", "--label", "nokind"), 1, "no column 'nokind'"),

@@ -34,6 +34,9 @@ def run(*arguments):
         ("export", "missing"),
         ("explain", "missing"),
         ("compare", "missing.npy"),
+        ("fit", "--resume", "--out", "missing"),
+        ("compare", "digits", "--labels", "missing.txt"),
+        ("evaluate", "digits", "--groups", "missing.csv"),
     ],
 )
 def test_a_wrong_path_is_told_before_anything_heavy_is_imported(call, tmp_path):
@@ -52,6 +55,19 @@ assert not {{"numpy", "torch"}} & {{*sys.modules}}
     )
     assert done.returncode == 0, done.stderr
     assert "no such" in done.stderr
+
+
+def test_an_image_size_is_one_number_or_two(tmp_path):
+    (tmp_path / "pictures").mkdir()
+    for i in range(12):
+        samples.write_image(tmp_path / "pictures" / f"{i}.png", size=(20 + i, 30))
+    for size, said in {"24": "3 x 24 x 24", "24x16": "3 x 16 x 24", "24,16": "3 x 16 x 24"}.items():
+        options = ("--image-size", size, "--dry-run", "--out", tmp_path / "run")
+        done = run("fit", tmp_path / "pictures", *options)
+        assert f"features  {said}" in done.stdout, done.output
+    for size in ("wide", "24x", "24x24x24", "0"):
+        done = run("fit", tmp_path / "pictures", "--image-size", size)
+        assert "24, or a width and a height as 32x24" in done.stderr
 
 
 def test_the_name_that_was_likely_meant_is_told(tmp_path):
@@ -73,7 +89,7 @@ def test_pictures_of_many_sizes_get_a_common_one_that_is_said(tmp_path):
     told = found.messages[-1]
     assert told.count("32 x 24") == 1  # said once
     assert "to 32 x 24 (" in told
-    assert "; they have 5 sizes (31 x 20 to 400 x 300), and --image-size WIDTH HEIGHT" in told
+    assert "; they have 5 sizes (31 x 20 to 400 x 300), and --image-size WIDTHxHEIGHT" in told
     assert read(tmp_path, image_size=(10, 9)).X.shape == (5, 3, 9, 10)
 
 

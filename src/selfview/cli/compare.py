@@ -17,7 +17,7 @@ from selfview.cli.options import (
     known_target,
     number_or_word,
 )
-from selfview.cli.paths import check_data
+from selfview.cli.paths import check_data, check_folder, check_values
 
 if TYPE_CHECKING:
     from selfview.data import Dataset
@@ -75,6 +75,8 @@ def compare(
     Example: selfview compare digits --methods pca,ae,selfview --epochs 50
     """
     check_data(data)
+    check_values(labels)
+    check_folder(out)
     import numpy as np
 
     from selfview.cli.comparison import Settings, chosen

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from selfview.cli.options import Seed, Target, known_target
-from selfview.cli.paths import NAMES, check_data, check_file
+from selfview.cli.paths import NAMES, check_data, check_file, check_values
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -67,6 +67,7 @@ def evaluate(
     for path in (z, split):
         check_file(path)
     check_data(None if labels is None else str(labels))
+    check_values(groups)
     import json
     import warnings
 

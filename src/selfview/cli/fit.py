@@ -7,7 +7,7 @@ import typer
 
 from selfview.cli import complete
 from selfview.cli.options import FILES, READING, add_options, number_or_word
-from selfview.cli.paths import check_data, check_file
+from selfview.cli.paths import check_data, check_file, check_folder, check_run
 
 if TYPE_CHECKING:
     from selfview.cli.fitting import Plan
@@ -120,6 +120,9 @@ def fit(
         raise typer.BadParameter("name the data, or a run's --config", param_hint="DATA")
     check_data(data)
     check_file(config)
+    check_folder(out)
+    if resume and data is None and config is None:  # the interrupted run knows the rest
+        check_run(out)
     with exit_on_interrupt(lambda: _last_words(out)):
         from selfview.cli import fitting
         from selfview.distributed import launched

@@ -99,8 +99,6 @@ def plan(
         verbose=0 if quiet else 1,
     )
     model.check_parameters()
-    if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is a file: name a folder with --out")
     dataset = group.main_first(lambda: read(source, **options))
     command = shlex.join(["selfview", *sys.argv[1:]])
     rows = as_rows(dataset.X)

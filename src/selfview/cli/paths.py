@@ -13,6 +13,7 @@ NAMES = (
     *("reuters", "fsdd", "msi", "synthetic-msi"),
 )
 _GLOB = re.compile(r"[*?\[]")
+_VALUES = (".txt", ".npy", ".npz", ".csv", ".tsv", ".parquet", ".xlsx", ".jsonl")
 
 
 def check_data(data: str | None) -> None:
@@ -26,6 +27,21 @@ def check_file(path: Path | None) -> None:
     """Raise InputError unless the file, if one is named, exists."""
     if path is not None and not _exists(path) and ":/" not in str(path):
         raise InputError(f"{path}: no such file{_near(str(path))}")
+
+
+def check_values(named: str | None) -> None:
+    """Raise InputError if labels or groups are named as a file that isn't there.
+
+    Any other word may be a column of the data.
+    """
+    if named is not None and (os.path.dirname(named) or named.lower().endswith(_VALUES)):
+        check_file(Path(named))
+
+
+def check_folder(out: Path) -> None:
+    """Raise InputError if a file is where the folder should be."""
+    if os.path.isfile(out):
+        raise InputError(f"{out} is a file: name a folder with --out")
 
 
 def check_run(run: Path) -> None:
