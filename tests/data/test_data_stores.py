@@ -369,3 +369,52 @@ def test_the_sheet_of_several_that_is_read_is_named(tmp_path: Path, caplog) -> N
             pd.DataFrame({"a": range(5), "b": range(5)}).to_excel(writer, sheet_name=name)
     read(tmp_path / "a.xlsx")
     assert "its sheet '2023' is read, and not '2024'" in caplog.text
+
+
+def write_book(path: Path, rows: int = 6) -> Path:
+    import pandas as pd
+
+    with pd.ExcelWriter(path) as writer:
+        for i, name in enumerate(("Notes", "2023", "2024")):
+            frame = {"size": np.arange(rows) ** 2 + 10.0 * i, "body": [f"tissue {i}"] * rows}
+            pd.DataFrame(frame).to_excel(writer, sheet_name=name, index=False)
+    return path
+
+
+def test_a_sheet_that_is_named_is_read_and_by_its_name_again(tmp_path: Path) -> None:
+    path = write_book(tmp_path / "a.xlsx")
+    fitted = read(path, sheet="2024", columns="size")
+    np.testing.assert_allclose(fitted.X[:, 0], np.arange(6) ** 2 + 20)
+    assert not fitted.messages
+    fitted.preparation.save(tmp_path / "run")
+    how = load_preparation(tmp_path / "run")
+    new = write_book(tmp_path / "b.xlsx", rows=9)
+    np.testing.assert_allclose(how.read(new).X[:, 0], np.arange(9) ** 2 + 20)
+    np.testing.assert_allclose(how.read(new, sheet=2023).X[:, 0], np.arange(9) ** 2 + 10)
+    (tmp_path / "c.csv").write_text("size\n7\n8\n")
+    assert how.read(tmp_path / "c.csv").X[:, 0].tolist() == [7, 8]  # which has no sheets
+
+
+def test_texts_of_a_sheet_are_read_by_its_name_again(tmp_path: Path) -> None:
+    fitted = read(write_book(tmp_path / "a.xlsx"), text="body", sheet="2023")
+    assert fitted.snippets is not None
+    assert fitted.snippets[0] == "tissue 1"
+    again = fitted.preparation.read(tmp_path / "a.xlsx")
+    assert again.snippets[0] == "tissue 1"
+
+
+def test_a_sheet_that_is_not_there_is_told_with_those_that_are(tmp_path: Path) -> None:
+    path = write_book(tmp_path / "a.xlsx")
+    with pytest.raises(InputError, match="no sheet 'x'; name one with --sheet: 'Notes', '2023'"):
+        read(path, sheet="x")
+    with pytest.raises(InputError, match=r"sheet means nothing for \.csv"):
+        read(samples.write_csv(tmp_path / "a.csv"), sheet="x")
+
+
+def test_large_sheets_of_one_file_are_kept_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("selfview.data.guard.IN_MEMORY", 0)
+    path = write_book(tmp_path / "a.xlsx")
+    found = [read(path, sheet=name, columns="size").X[0, 0] for name in ("2023", "2024", "2023")]
+    assert found == [10, 20, 10]

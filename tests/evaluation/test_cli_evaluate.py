@@ -91,6 +91,17 @@ def test_tables_are_read_as_fit_reads_them(files, blobs):
         assert json.loads((files / "out.json").read_text()) == pytest.approx(expected)
 
 
+def test_labels_may_be_in_a_sheet_of_a_workbook(files, blobs):
+    import pandas as pd
+
+    with pd.ExcelWriter("labels.xlsx") as writer:
+        pd.DataFrame({"kind": ["same"] * len(blobs[1])}).to_excel(writer, sheet_name="a")
+        pd.DataFrame({"kind": blobs[1]}).to_excel(writer, sheet_name="b")
+    named = run("z.npy", "labels.xlsx", "--sheet", "b", "--label", "kind", "--json", "-")
+    assert json.loads(named.stdout) == json.loads(run("z.npy", "y.npy", "--json", "-").stdout)
+    assert "'a', 'b'" in str(run("z.npy", "labels.xlsx", "--sheet", "c").exception)
+
+
 def test_a_split_file_is_used(files):
     assert run("z.npy", "y.npy", "--split", "split.txt", "--json", "o.json").exit_code == 0
     assert json.loads((files / "o.json").read_text())["n_test"] == 90

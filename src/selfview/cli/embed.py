@@ -11,6 +11,7 @@ from selfview.cli.options import (
     Groups,
     Id,
     Run,
+    Sheet,
     SkipBad,
     check_output,
     given,
@@ -43,6 +44,7 @@ def embed(
     id: Id = None,
     groups: Groups = None,
     array: Array = None,
+    sheet: Sheet = None,
     skip_bad: SkipBad = False,
 ) -> None:
     """Embed DATA with the model in RUN.
@@ -59,7 +61,9 @@ def embed(
     check_file_to_write(out)
     with launched() as group:
         model, preparation = load_run(run)
-        options = given(label=label, id=id, groups=groups, array=array, skip_bad=skip_bad or None)
+        options = given(
+            label=label, id=id, groups=groups, array=array, sheet=sheet, skip_bad=skip_bad or None
+        )
         dataset = group.main_first(lambda: read(data, preparation=preparation, **options))
         if not _written_in_blocks(out, model, dataset, group):
             Z = embedded(model, dataset.X, group)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from selfview.cli.options import Seed, Target, known_target
+from selfview.cli.options import Seed, Sheet, Target, known_target
 from selfview.cli.paths import NAMES, check_data, check_file, check_values
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ def evaluate(
             "LABELS or Z, or a file with one group a line.",
         ),
     ] = None,
+    sheet: Sheet = None,
     target: Target = "auto",
     measures: Annotated[
         str, typer.Option(help="'all', 'paper', or names with commas between.")
@@ -81,7 +82,7 @@ def evaluate(
             "give a LABELS file, --label COLUMN of the embedding's table, or --groups"
         )
     kind = known_target(target)
-    embedding, y, of_group = _inputs(z, labels, label, id, groups, kind)
+    embedding, y, of_group = _inputs(z, labels, label, id, groups, sheet, kind)
     parts = None if split is None else _parts(split)
     names = [name.strip() for name in measures.split(",") if name.strip()]
     chosen: Any = names[0] if len(names) == 1 else names
@@ -154,8 +155,9 @@ def _mixing(Z: Any, groups: Any, seed: int) -> dict[str, float]:
 
 
 def _inputs(
-    z: Path, labels: Path | None, label: str | None, id: str | None, groups: str | None, target: str
-) -> "tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]":
+    z: Path, labels: Path | None, label: str | None, id: str | None, groups: str | None,
+    sheet: str | None, target: str,
+) -> "tuple[npt.NDArray[Any], npt.NDArray[Any] | None, npt.NDArray[Any] | None]":  # fmt: skip
     """The embedding, the labels and the groups of its rows, as far as they are named."""
     import numpy as np
 
@@ -172,18 +174,18 @@ def _inputs(
         if path is not None and not path.is_file():
             raise InputError(f"{path} is not a file")
     own_file = groups is not None and Path(groups).is_file()
-    in_labels = labels is not None and groups in _columns(labels)
+    in_labels = labels is not None and groups in _columns(labels, sheet)
     column = None if own_file or in_labels else groups
-    found = _features(z, label, id, column, strict=labels is None)
+    found = _features(z, label, id, column, sheet, strict=labels is None)
     y, names, of_group = found.y, found.classes, found.groups
     if labels is not None:
-        y, names = labels_of_file(labels, label)
+        y, names = labels_of_file(labels, label, sheet)
     elif y is None and label is not None:
         raise InputError(f"{z} has no label in the column {label!r}")
     if own_file:
-        of_group = side_values(Path(str(groups)))
+        of_group = side_values(Path(str(groups)), sheet=sheet)
     elif labels is not None and in_labels:
-        of_group = side_values(labels, groups)
+        of_group = side_values(labels, groups, sheet)
     if y is not None and target == "continuous":
         y = as_measurements(y, names)
     return np.asarray(found.X), y, of_group
@@ -203,19 +205,20 @@ def _beside_dataset(
         there = ", ".join(dataset.further) or "none"
         raise InputError(f"{name} has no groups called {groups!r}; there are {there}")
     of_group = None if groups is None else dataset.further[groups]
-    return np.asarray(_features(z, None, id, None, strict=False).X), dataset.y, of_group
+    return np.asarray(_features(z, None, id, None, None, strict=False).X), dataset.y, of_group
 
 
-def _columns(path: Path) -> tuple[str, ...]:
+def _columns(path: Path, sheet: str | None) -> tuple[str, ...]:
     """The names of a table's columns; none of another file."""
     from selfview.data.tables import TABLES, open_table
 
-    return open_table(path, None, ()).columns if path.suffix.lower() in TABLES else ()
+    return open_table(path, None, (), sheet).columns if path.suffix.lower() in TABLES else ()
 
 
 def _features(
-    path: Path, label: str | None, id: str | None, groups: str | None, strict: bool
-) -> "Dataset":
+    path: Path, label: str | None, id: str | None, groups: str | None, sheet: str | None, *,
+    strict: bool,
+) -> "Dataset":  # fmt: skip
     """The embedding in a file; of a table also labels, which it must have if `strict`, and groups.
 
     Of a table that `embed` wrote, only the columns of the embedding are features.
@@ -236,7 +239,7 @@ def _features(
             if column:
                 raise InputError(f"{option} needs a table with named columns, and {path} has none")
         return Dataset(path.name, side_values(path))
-    table = open_table(path, None, [c for c in (label, id, groups) if c])
+    table = open_table(path, None, [c for c in (label, id, groups) if c], sheet)
     label = label if strict or label in table.columns else None
     sides = {"label": label, "id": id, "groups": groups}
     aside = [existing_column(table, column, side) for side, column in sides.items() if column]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from selfview.cli import complete
-from selfview.cli.options import Array, Groups, Id, Run, SkipBad, given
+from selfview.cli.options import Array, Groups, Id, Run, Sheet, SkipBad, given
 from selfview.cli.paths import check_data, check_run
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def explain(
     id: Id = None,
     groups: Groups = None,
     array: Array = None,
+    sheet: Sheet = None,
     skip_bad: SkipBad = False,
 ) -> None:
     """Say which features the components, or the clusters, of the model in RUN are made of.
@@ -52,7 +53,9 @@ def explain(
     model, preparation = load_run(run)
     if by == "cluster" and model.n_clusters is None:
         raise InputError(f"{run} has no clusters: fit it with --clusters, a number or auto")
-    options = given(label=label, id=id, groups=groups, array=array, skip_bad=skip_bad or None)
+    options = given(
+        label=label, id=id, groups=groups, array=array, sheet=sheet, skip_bad=skip_bad or None
+    )
     dataset = rows_of_run(run, preparation, data, options, f"selfview explain {run}")
     explanation = model.explain(dataset.X, by=by).in_units(dataset.feature_names, scale_of(dataset))
     if as_json:

@@ -36,6 +36,7 @@ GroupsFromName = Annotated[
 Array = Annotated[
     str | None, typer.Option(help="Array of an .npz, .h5, .zarr, .pt or .safetensors file.")
 ]
+Sheet = Annotated[str | None, typer.Option(help="Sheet of an .xlsx file.")]
 SkipBad = Annotated[bool, typer.Option(help="Leave out rows that can't be read.")]
 Target = Annotated[str, typer.Option(help="What labels are: classes, continuous, or auto.")]
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
@@ -63,6 +64,7 @@ READING: dict[str, tuple[Any, ...]] = {
     "categorical": (str, "Columns of a table to take for categories."),
     "numeric": (str, "Columns of a table to take for numbers; anything else in them is a gap."),
     "header": (bool, "Whether a table starts with column names; by default the file tells."),
+    "sheet": (str, "Sheet of an .xlsx file; by default the first that holds a table."),
     "array": (str, "Array of an .npz, .h5, .zarr, .pt or .safetensors file."),
     "layer": (str, "AnnData: layer with the rows."),
     "use_rep": (str, "AnnData: array of obsm with the rows."),

@@ -12,6 +12,7 @@ from selfview.cli.options import (
     Id,
     LabelsFromName,
     Run,
+    Sheet,
     SkipBad,
     given,
 )
@@ -47,6 +48,7 @@ def report(
     labels_from_name: LabelsFromName = None,
     groups_from_name: GroupsFromName = None,
     array: Array = None,
+    sheet: Sheet = None,
     skip_bad: SkipBad = False,
 ) -> None:
     """Write the report of RUN: one HTML file that works without a network.
@@ -71,6 +73,7 @@ def report(
         labels_from_name=labels_from_name,
         groups_from_name=groups_from_name,
         array=array,
+        sheet=sheet,
         skip_bad=skip_bad or None,
     )
     dataset = rows_of_run(run, preparation, data, options, f"selfview report {run}")

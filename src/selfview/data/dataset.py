@@ -165,6 +165,7 @@ class Options:
     labels_from_name: str | None = None
     groups_from_name: str | None = None
     header: bool | None = None
+    sheet: str | None = None
     columns: tuple[str, ...] | None = None
     drop: tuple[str, ...] | None = None
     categorical: tuple[str, ...] | None = None

@@ -27,6 +27,7 @@ class DelimitedFile:
     """
 
     categories: tuple[str, ...] = ()
+    sheet: str | None = None
 
     def __init__(self, source: Path, header: bool | None, hints: Sequence[str]) -> None:
         self.path = regular_file(source)

@@ -1,4 +1,4 @@
-"""Excel's .xlsx: the first sheet with a table, a row at a time."""
+"""Excel's .xlsx: one sheet, by default the first with a table, a row at a time."""
 
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -16,21 +16,27 @@ _FIRST = 20  # rows among which the table begins
 
 
 class ExcelFile:
-    """The first sheet of an .xlsx file that has two rows; the first names columns unless it holds
-    numbers. A first column without a name, as pandas writes its index, names the rows. Rows of a
-    single cell above the table, a title for example, are left out.
+    """A sheet of an .xlsx file, by default the first that has two rows.
+
+    The first row names columns unless it holds numbers. A first column without a name, as pandas
+    writes its index, names the rows. Rows of a single cell above the table, a title for example,
+    are left out.
     """
 
     categories: tuple[str, ...] = ()
 
-    def __init__(self, source: Path, header: bool | None, _hints: Sequence[str]) -> None:
+    def __init__(
+        self, source: Path, header: bool | None, _hints: Sequence[str], sheet: str | None = None
+    ) -> None:
         self.path = regular_file(source)
         self.files: tuple[Path, ...] = (self.path,)
         _check_archive(self.path)
-        self._sheet = self._first_table()
+        names = self._names()
+        self._sheet = self._first_table(names) if sheet is None else self._called(sheet, names)
+        self.sheet = names[self._sheet]
         start = list(islice(self._rows(), _FIRST))
         if not start:
-            raise FileFormatError(f"{self.path} holds no rows")
+            raise FileFormatError(f"{self.path} holds no rows in its sheet {self.sheet!r}")
         self._titles = next((i for i, row in enumerate(start) if len(row) > 1), 0)
         if self._titles:
             notify(f"{self.path}: left out above the table: {as_text(start[0][0])[:40]!r}")
@@ -44,15 +50,27 @@ class ExcelFile:
         nameless = self.header and len(first) > 1 and not as_text(first[0]).strip()
         self.index: tuple[str, ...] = self.columns[:1] if nameless else ()
 
-    def _first_table(self) -> int:
-        """The number of the first sheet that has two rows, with a note if it isn't the only one."""
+    def _names(self) -> list[str]:
         with self._book() as book:
-            names = [str(sheet.title) for sheet in book.worksheets]
+            return [str(sheet.title) for sheet in book.worksheets]
+
+    def _called(self, name: str, names: list[str]) -> int:
+        """The number of the sheet of this name."""
+        if name not in names:
+            held = ", ".join(map(repr, names))
+            raise InputError(f"{self.path} has no sheet {name!r}; name one with --sheet: {held}")
+        return names.index(name)
+
+    def _first_table(self, names: list[str]) -> int:
+        """The number of the first sheet that has two rows, with a note if it isn't the only one."""
         for self._sheet, name in enumerate(names):
             if len(list(islice(self._rows(), 2))) == 2:
                 if len(names) > 1:
                     others = ", ".join(repr(other) for other in names if other != name)
-                    notify(f"{self.path}: its sheet {name!r} is read, and not {others}")
+                    notify(
+                        f"{self.path}: its sheet {name!r} is read, and not {others}; --sheet names "
+                        "another"
+                    )
                 return self._sheet
         return 0
 

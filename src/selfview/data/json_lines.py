@@ -24,6 +24,7 @@ class JsonLinesFile:
     header = True
     index: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    sheet: str | None = None
 
     def __init__(self, source: Path, _header: bool | None, _hints: Sequence[str]) -> None:
         self.path = regular_file(source)

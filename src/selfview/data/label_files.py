@@ -13,7 +13,7 @@ from selfview.data.tables import TABLES, existing_column, open_table
 from selfview.errors import FileFormatError, InputError
 
 
-def side_values(path: Path, column: str | None = None) -> Array:
+def side_values(path: Path, column: str | None = None, sheet: str | None = None) -> Array:
     """A value for each row out of a file: numbers, or texts without blanks around them.
 
     Parameters
@@ -22,10 +22,12 @@ def side_values(path: Path, column: str | None = None) -> Array:
         An array, a table, or a text file with a value on each line.
     column : str or None, default None
         The column of a table; not needed if it has only one, or if all hold numbers.
+    sheet : str or None, default None
+        The sheet of an .xlsx file; None: the first that holds a table.
     """
     kind = path.suffix.lower()
     if kind in TABLES:
-        return _of_table(path, column)
+        return _of_table(path, column, sheet)
     if column is not None:
         raise InputError(f"{path} has no named columns, and so no {column!r}")
     if kind == ".gz":
@@ -50,9 +52,11 @@ def side_values(path: Path, column: str | None = None) -> Array:
         return np.array([line.strip() for line in lines])
 
 
-def labels_of_file(path: Path, column: str | None = None) -> tuple[Array, tuple[str, ...]]:
+def labels_of_file(
+    path: Path, column: str | None = None, sheet: str | None = None
+) -> tuple[Array, tuple[str, ...]]:
     """The labels in a file of labels, and the names of the classes; see `read_labels`."""
-    values = side_values(path, column)
+    values = side_values(path, column, sheet)
     if values.dtype.kind != "U":
         return values, ()
     labels, names = read_labels(values.tolist())
@@ -61,8 +65,8 @@ def labels_of_file(path: Path, column: str | None = None) -> tuple[Array, tuple[
     return labels, names
 
 
-def _of_table(path: Path, column: str | None) -> Array:
-    table = open_table(path, None, () if column is None else (column,))
+def _of_table(path: Path, column: str | None, sheet: str | None) -> Array:
+    table = open_table(path, None, () if column is None else (column,), sheet)
     own = [c for c in table.columns if c not in table.index]
     if column is not None:
         own = [existing_column(table, column, "label")]

@@ -17,6 +17,7 @@ class ParquetFile:
     """A Parquet file, read a row group's batch at a time."""
 
     header = True
+    sheet: str | None = None
 
     def __init__(self, source: Path, _header: bool | None, _hints: Sequence[str]) -> None:
         parquet = need("pyarrow.parquet")

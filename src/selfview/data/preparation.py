@@ -22,7 +22,7 @@ FORMAT = 1
 JSON, ARRAYS = "preparation.json", "preparation.safetensors"
 ROW_OPTIONS = (
     *("array", "groups", "groups_from_name", "id", "label", "labels_from_name"),
-    "skip_bad",
+    *("sheet", "skip_bad"),
 )
 
 
@@ -61,7 +61,7 @@ class Preparation(ABC):
             .npz, .mtx, .h5, .zarr, .pt, .safetensors) of rows that are prepared already.
         **options
             Those of `selfview.data.read` that don't change how rows are made: ``array``, ``label``,
-            ``id``, ``groups``, ``labels_from_name``, ``groups_from_name``, ``skip_bad``.
+            ``id``, ``groups``, ``labels_from_name``, ``groups_from_name``, ``sheet``, ``skip_bad``.
         """
         chosen = row_options(options)
         path = existing(source)
@@ -164,7 +164,7 @@ def row_options(options: dict[str, Any]) -> Options:
             f"{', '.join(wrong)} can't be given here: how rows are made was settled at fit time; "
             f"possible are {', '.join(ROW_OPTIONS)}"
         )
-    for name in ("label", "id", "groups"):
+    for name in ("label", "id", "groups", "sheet"):
         if options.get(name) is not None:
             options[name] = str(options[name])
     return Options(**options)

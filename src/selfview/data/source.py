@@ -75,7 +75,8 @@ READERS: dict[str, tuple[Callable[[Path, Options], Dataset], tuple[str, ...]]] =
     ),
     ".zarr": (_fit_zarr, ("array", "groups", "id", "label", "layer", "use_rep")),
     ".h5ad": (fit_anndata, ("groups", "id", "label", "layer", "use_rep")),
-    **dict.fromkeys((".csv", ".tsv", ".xlsx"), (_fit_table, (*_TABLE, "header"))),
+    **dict.fromkeys((".csv", ".tsv"), (_fit_table, (*_TABLE, "header"))),
+    ".xlsx": (_fit_table, (*_TABLE, "header", "sheet")),
     **dict.fromkeys((".parquet", ".jsonl"), (_fit_table, _TABLE)),
     ".txt": (texts.fit_text, (*_FROM_NAME, "min_words", "vocabulary")),
     **dict.fromkeys(audio.SUFFIXES, (audio.fit_audio, _FROM_NAME)),
@@ -101,6 +102,7 @@ def read(
     labels_from_name: str | None = None,
     groups_from_name: str | None = None,
     header: bool | None = None,
+    sheet: str | int | None = None,
     columns: str | Sequence[str] | None = None,
     drop: str | Sequence[str] | None = None,
     categorical: str | Sequence[str] | None = None,
@@ -128,8 +130,8 @@ def read(
         learned from all of them; of other parts, the first decides how rows are made.
     preparation : Preparation or None, default None
         That of a fitted model: rows are made as they were for its fit, and of the options below
-        only ``array``, ``label``, ``id``, ``groups``, ``labels_from_name``, ``groups_from_name``
-        and ``skip_bad`` are allowed.
+        only ``array``, ``label``, ``id``, ``groups``, ``labels_from_name``, ``groups_from_name``,
+        ``sheet`` and ``skip_bad`` are allowed.
     array : str or None, default None
         The array of an .npz, .h5, .zarr, .pt or .safetensors file that holds the rows; None: ``X``,
         or the only one.
@@ -151,6 +153,8 @@ def read(
         Likewise, for the group of each file: ``"_([a-z]+)_"`` for ``7_ann_3.wav``.
     header : bool or None, default None
         Whether a .csv or .tsv starts with column names; None: the first lines decide.
+    sheet : str, int or None, default None
+        The name of an .xlsx file's sheet; None: that of the fit, or the first with two rows.
     columns, drop, categorical, numeric : list of str, str or None, default None
         Tables: columns to use, to leave out, to take for categories, to take for numbers; see
         `TablePreparation`. A str names one column, or several with commas between them.
@@ -194,7 +198,7 @@ def read(
         header=header, text=text, vector=vector, vocabulary=vocabulary,
         min_words=min_words, image_size=size,
         mz_range=mz_range, bins=bins, skip_bad=skip_bad,
-        label=_name(label), id=_name(id), groups=_name(groups), columns=_names(columns),
+        sheet=_name(sheet), label=_name(label), id=_name(id), groups=_name(groups), columns=_names(columns),
         drop=_names(drop), categorical=_names(categorical), numeric=_names(numeric),
     )  # fmt: skip
     _check_groups(options)

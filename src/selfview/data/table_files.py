@@ -56,6 +56,7 @@ class TableFile(Protocol):
     files: tuple[Path, ...]  # that hold the rows
     columns: tuple[str, ...]
     header: bool  # are columns named in the file?
+    sheet: str | None  # that is read, of a file that has sheets
     index: tuple[str, ...]  # columns that name rows, as pandas writes its index
     categories: tuple[str, ...]  # columns whose data type says that they hold categories
 
@@ -81,7 +82,7 @@ class JoinedTable:
         first = open_part(parts[0])
         self.path, self.files, self._open = path, tuple(parts), open_part
         self.columns, self.header, self.index = first.columns, first.header, first.index
-        self.categories = first.categories
+        self.categories, self.sheet = first.categories, first.sheet
 
     def blocks(self, columns: Sequence[str]) -> Iterator[TableBlock]:
         for part in self.files:

@@ -52,15 +52,16 @@ class _NotPlainError(Exception):
 def _numbers(
     file: TableFile, columns: Sequence[str], aside: Sequence[str], chunks: Iterator[TableRows]
 ) -> TableRows:
-    key = cache_key(file.files, RULES, tuple(columns), tuple(aside), file.header)
+    key = cache_key(file.files, RULES, tuple(columns), tuple(aside), file.header, file.sheet)
     return collected(key, len(columns), chunks, aside)
 
 
 def encoded_rows(file: TableFile, table: Table, aside: Sequence[str], notes: Notes) -> TableRows:
     """All rows as features of the table, with the texts of the columns aside."""
     key = cache_key(
-        file.files, RULES, repr(table), notes.missing, tuple(aside), file.header, file.columns
-    )
+        file.files, RULES, repr(table), notes.missing, tuple(aside), file.header, file.columns,
+        file.sheet,
+    )  # fmt: skip
     chunks = encoded_chunks(file, TableEncoder(table), aside, notes)
     return collected(key, len(table.features), chunks, aside, notes)
 

@@ -50,7 +50,8 @@ class TableFilePreparation(Preparation):
 
     ``table`` is what is known of every column (`Table.to_json`). Without it ``columns`` are numbers
     in this order, of which nothing else is known. ``label``, ``id`` and ``groups`` are columns of
-    the fit that are no features; new files may lack them.
+    the fit that are no features; new files may lack them. ``sheet`` is that of a workbook, if one
+    was named.
     """
 
     columns: tuple[str, ...]
@@ -59,6 +60,7 @@ class TableFilePreparation(Preparation):
     id: str | None = None
     groups: str | None = None
     table: dict[str, Any] | None = None
+    sheet: str | None = None
 
     kind: ClassVar[str] = "table"
     suffixes: ClassVar[str] = ".csv, .tsv, .parquet, .xlsx or .jsonl"
@@ -95,7 +97,7 @@ class TableFilePreparation(Preparation):
     def read_files(self, path: Path, options: Options) -> Dataset:
         if path.suffix.lower() not in TABLES:
             raise InputError(f"{path}: this model was fitted on a table, give {self.suffixes}")
-        file = open_table(path, self.header, ())
+        file = open_table(path, self.header, (), options.sheet or self.sheet)
         _check_named(file, options)
         sides = {side: getattr(options, side) or getattr(self, side) for side in SIDES}
         known = (*self.columns, *sides.values(), *file.index)
@@ -145,7 +147,7 @@ def fit_table(path: Path, options: Options, parts: Sequence[Path] = ()) -> Datas
         found = encoded_rows(file, table, aside_of(sides), notes)
     elif len(found.X):
         table = _with_medians(table, found.X)
-    how = TableFilePreparation(columns, file.header, **sides, table=table.to_json())
+    how = TableFilePreparation(columns, file.header, **sides, table=table.to_json(), sheet=options.sheet)
     return table_dataset(path, how, sides, found, notes.lines(), options.skip_bad)
 
 
@@ -153,7 +155,7 @@ def numbers_of_table(path: Path, options: Options) -> TableFilePreparation:
     """The preparation of a table of numbers, of which nothing is learned."""
     file, columns, sides = _opened(path, options)
     named: dict[str, Any] = dict(sides)
-    return TableFilePreparation(columns, file.header, **named)
+    return TableFilePreparation(columns, file.header, **named, sheet=options.sheet)
 
 
 def _opened(
@@ -162,7 +164,7 @@ def _opened(
     """A table, its columns of features, and those of labels, ids and groups."""
     sides = {side: getattr(options, side) for side in SIDES}
     hints = [*(c for c in sides.values() if c is not None), *options.choice.named]
-    opened = partial(open_table, header=options.header, hints=hints)
+    opened = partial(open_table, header=options.header, hints=hints, sheet=options.sheet)
     file = JoinedTable(path, parts, opened) if parts else opened(path)
     _check_named(file, options)
     columns = tuple(c for c in file.columns if c not in (*sides.values(), *file.index))
@@ -193,9 +195,19 @@ def _check_named(table: TableFile, options: Options) -> None:
             existing_column(table, getattr(options, side), side)
 
 
-def open_table(path: Path, header: bool | None, hints: Sequence[str]) -> TableFile:
-    """The table; with `header` None, a first line that holds one of the `hints` is a header."""
-    table = TABLES[path.suffix.lower()](path, header, hints)
+def open_table(
+    path: Path, header: bool | None, hints: Sequence[str], sheet: str | None = None
+) -> TableFile:
+    """The table; with `header` None, a first line that holds one of the `hints` is a header.
+
+    `sheet` is that of an .xlsx file; other tables have none.
+    """
+    kind = path.suffix.lower()
+    table = (
+        ExcelFile(path, header, hints, sheet)
+        if kind == ".xlsx"
+        else TABLES[kind](path, header, hints)
+    )
     doubles = sorted({c for c in table.columns if table.columns.count(c) > 1})
     if doubles:
         raise FileFormatError(f"{path} has more than one column called {', '.join(doubles[:5])}")

@@ -167,7 +167,7 @@ def _read_table(path: Path, options: Options, id: str | None) -> Texts:
     """The texts in a column of a table."""
     text = options.text or "text"
     named = {side: getattr(options, side) for side in SIDES}
-    file = open_table(path, options.header, [text, *(c for c in named.values() if c)])
+    file = open_table(path, options.header, [text, *filter(None, named.values())], options.sheet)
     existing_column(file, text, "text")
     for side, column in named.items():
         if column is not None:

@@ -30,7 +30,7 @@ class TextPreparation(Preparation):
     of the row's name ("id" of a .jsonl file if None), which a new file may have or not. A .txt file
     holds a text a line, or is one text if the fit was on a folder of ``files``. With ``posts``, a
     text that starts with a news header is stripped of header, quotes and signature first, as 20news
-    is.
+    is. ``sheet`` is that of a workbook, if one was named.
     """
 
     vocabulary: tuple[str, ...]
@@ -39,6 +39,7 @@ class TextPreparation(Preparation):
     posts: bool = False
     id: str | None = None
     files: bool = False
+    sheet: str | None = None
 
     kind: ClassVar[str] = "text"
     suffixes: ClassVar[str] = ".txt files or a folder of them, .jsonl, or a table"
@@ -71,7 +72,8 @@ class TextPreparation(Preparation):
 
     def read_files(self, path: Path, options: Options) -> Dataset:
         whole = self.files or self.posts
-        texts = read_texts(path, replace(options, text=self.text), id=self.id, whole=whole)
+        chosen = replace(options, text=self.text, sheet=options.sheet or self.sheet)
+        texts = read_texts(path, chosen, id=self.id, whole=whole)
         own = [strip_post(t) if self.posts and looks_like_post(t) else t for t in texts.values]
         X = self.rows(own)
         blank, total = int((np.diff(X.indptr) == 0).sum()), len(own)
@@ -97,7 +99,7 @@ def fit_text(path: Path, options: Options) -> Dataset:
     note = (
         f"left out {n - keep.size:,} of {n:,} texts with fewer than {least} words of the vocabulary"
     )
-    how = replace(preparation, id=options.id, files=path.is_dir())
+    how = replace(preparation, id=options.id, files=path.is_dir(), sheet=options.sheet)
     return texts.dataset(path, X[keep], how, note * (keep.size < n), keep)
 
 
