@@ -1,4 +1,5 @@
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,7 @@ from typer.testing import CliRunner
 
 from selfview import evaluate
 from selfview.cli import app
+from selfview.cli.evaluate import PRINTED
 from selfview.errors import SelfViewError, SelfViewWarning
 
 
@@ -44,7 +46,19 @@ def test_every_kind_of_file_gives_the_numbers_of_the_function(files, blobs, call
     assert result.exit_code == 0, result.output
     expected = evaluate(*blobs, measures=["linear", "clustering"])
     assert json.loads((files / "out.json").read_text()) == pytest.approx(expected)
-    assert "kmeans_nmi" in result.output
+    assert "k-means, NMI" in result.output
+
+
+def test_scores_are_printed_by_their_titles(files, blobs):
+    known = evaluate(*blobs, groups=np.arange(180) % 3)
+    known |= evaluate(blobs[0], blobs[0][:, 0], measures=["regression"])
+    counts = {name for name in known if name.startswith("n_") or name.endswith("_rows")}
+    assert {*known} - counts == {*PRINTED, "linear_converged"}  # of which a note tells
+    (files / "y.txt").write_text("a\nb\n\n" * 60)
+    result = run("z.npy", "y.txt")
+    assert "120 rows, 2 classes, 60 without a label\n" in result.stdout
+    assert re.search(r"^linear probe, accuracy +\d+\.\d % +24$", result.stdout, re.MULTILINE)
+    assert "_" not in result.stdout
 
 
 def test_a_dash_is_standard_output_and_nothing_else_is_written_there(files, blobs):

@@ -22,6 +22,26 @@ _NUMBERS = (
     "table of raw data is embedded by `selfview fit` first"
 )
 
+_PERCENT = "{:.1%}"
+# How each score is printed: its title, its form, and the count of the rows that it is of.
+PRINTED = {
+    "linear_accuracy": ("linear probe, accuracy", _PERCENT, "n_test"),
+    "knn_accuracy": ("k-NN, accuracy", _PERCENT, "knn_rows"),
+    "graph_accuracy": ("graph vote, accuracy", _PERCENT, "graph_rows"),
+    "kmeans_acc": ("k-means, accuracy (ACC)", _PERCENT, "n_scored"),
+    "kmeans_nmi": ("k-means, NMI", _PERCENT, "n_scored"),
+    "kmeans_ari": ("k-means, ARI", _PERCENT, "n_scored"),
+    "regression_r2": ("linear fit, R²", _PERCENT, "n_scored"),
+    "regression_rss": ("linear fit, residual sum of squares", "{:.4g}", "n_scored"),
+    "mine": ("mutual information (MINE), nats", "{:.2f}", "mine_rows"),
+    "mine_spread": ("  its standard deviation", "{:.2f}", "mine_rows"),
+    "silhouette": ("silhouette", "{:.3f}", "silhouette_rows"),
+    "effective_rank": ("effective rank", "{:.1f}", "n_scored"),
+    "group_graph_accuracy": ("graph vote by group, accuracy", _PERCENT, ""),
+    "group_silhouette": ("silhouette by group", "{:.3f}", ""),
+    "ilisi": ("iLISI", "{:.2f}", ""),
+}
+
 
 def evaluate(
     z: Annotated[Path, typer.Argument(metavar="Z", help="Embedding: .npy .npz .csv .parquet")],
@@ -132,13 +152,20 @@ def _bar() -> Iterator[Callable[[str, int, int], None]]:
 
 
 def _print_table(scores: dict[str, float]) -> None:
+    """Of what rows the scores are, and the scores; --json also has the counts by name."""
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("measure", "value")
-    table.columns[1].justify = "right"
-    for name, value in scores.items():
-        table.add_row(name, str(value) if isinstance(value, int) else f"{value:.4f}")
+    counted = {"n_classes": "classes", "n_groups": "groups", "n_left_out": "without a label"}
+    counts = [f"{scores[name]:,} {noun}" for name, noun in counted.items() if scores.get(name)]
+    typer.echo(", ".join([f"{scores['n_rows']:,} rows", *counts]))
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("measure", "value", "rows"):
+        table.add_column(heading, justify="left" if heading == "measure" else "right")
+    for name, (title, form, rows) in PRINTED.items():
+        if name in scores:
+            value = form.format(scores[name]).replace("%", " %")
+            table.add_row(title, value, f"{scores[rows]:,}" if rows else "")
     Console().print(table)
 
 
