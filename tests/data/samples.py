@@ -242,3 +242,20 @@ def write_safetensors(path: Path) -> Path:
 
     save_file({"rows": ROWS, "kind": np.arange(6) % 2}, path)
     return path
+
+
+def write_feather(path: Path) -> Path:
+    """As pandas writes it, packed, with a column of categories."""
+    frame = mixed_frame()
+    frame.to_feather(path, compression="zstd")  # type: ignore[attr-defined]
+    return path
+
+
+def write_csv_gz(path: Path) -> Path:
+    path.write_bytes(gzip.compress(write_mixed_csv(path).read_bytes(), mtime=0))
+    return path
+
+
+def write_json(path: Path) -> Path:
+    mixed_frame().to_json(path, orient="records")  # type: ignore[attr-defined]
+    return path

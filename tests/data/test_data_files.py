@@ -303,8 +303,11 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path) -> None:
 def test_files_that_are_not_what_their_names_say(tmp_path: Path) -> None:
     import gzip
 
-    (tmp_path / "rows.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    (tmp_path / "rows.npy.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
     with pytest.raises(InputError, match="unpack it first"):
+        read(tmp_path / "rows.npy.gz")
+    (tmp_path / "rows.csv.gz").write_bytes(b"a,b\n1,2\n")
+    with pytest.raises(FileFormatError, match="Not a gzipped file"):
         read(tmp_path / "rows.csv.gz")
     np.savetxt(tmp_path / "rows.txt", np.eye(5))
     with pytest.raises(InputError, match="holds numbers, not a text"):

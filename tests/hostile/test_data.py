@@ -1,5 +1,6 @@
 """Hostile data files that are larger than memory may hold, and folders with traps."""
 
+import json
 import os
 import shutil
 import sys
@@ -17,6 +18,7 @@ from selfview import InputError
 from selfview.data import read
 from selfview.data.cache import cache_folder
 from selfview.data.guard import tar_members
+from selfview.data.json_lines import records
 from selfview.data.texts import TextPreparation
 from selfview.errors import FileFormatError, SelfViewError
 
@@ -210,3 +212,79 @@ def test_links_in_a_folder_neither_hang_nor_lead_out(tmp_path):
     os.mkfifo(folder / "z.png")
     with pytest.raises(SelfViewError, match="not an ordinary file"):
         read(folder)
+
+
+@pytest.mark.parametrize("piece", [b"0,0\n", b"0\n", b"0"])  # rows, bad rows, one line
+def test_packed_text_that_unpacks_without_end_is_stopped(piece, tmp_path, all_is_large):
+    import gzip
+
+    with gzip.open(tmp_path / "a.csv.gz", "wb") as stream:
+        stream.write(b"a,b\n1,2\n" + piece * (2**22 // len(piece)))
+    with pytest.raises(FileFormatError, match=r"unpacks to more than 200|line of more than"):
+        read(tmp_path / "a.csv.gz", skip_bad=True)
+    assert not [file for file in cache_folder().rglob("*") if file.is_file()]
+
+
+def test_bad_rows_without_end_are_not_all_remembered(tmp_path, monkeypatch):
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n3,4\n" + "1\n" * 20_000)
+    assert len(read(tmp_path / "a.csv", skip_bad=True)) == 2
+    monkeypatch.setattr("selfview.data.table_rows._MANY_BAD", 5000)
+    with pytest.raises(FileFormatError, match="of its first 8,192 rows can't be read: line"):
+        read(tmp_path / "a.csv", skip_bad=True)
+
+
+@pytest.mark.parametrize("packing", ["zstd", "lz4"])
+def test_a_feather_file_that_unpacks_without_end_is_refused(packing, tmp_path, monkeypatch):
+    import pyarrow as pa
+    from pyarrow import feather
+
+    monkeypatch.setattr("selfview.data.feather.MEMBER_LIMIT", 2**20)
+    monkeypatch.setattr("selfview.data.feather.MAX_DEFLATE", 100)
+    table = pa.table({"a": np.zeros(2**21), "b": np.zeros(2**21)})
+    feather.write_feather(table, tmp_path / "a.feather", packing, chunksize=2**21)
+    with pytest.raises(FileFormatError, match="declares more than it can hold"):
+        read(tmp_path / "a.feather")
+
+
+def test_a_feather_file_that_lies_about_its_size_is_refused(tmp_path):
+    path = samples.write_feather(tmp_path / "a.feather")
+    content = path.read_bytes()
+    lengths = [
+        i for i in range(0, len(content) - 12, 8) if content[i + 8 : i + 12] == b"(\xb5/\xfd"
+    ]
+    assert lengths  # in front of every buffer that zstd packed
+    for at in lengths:
+        path.write_bytes(content[:at] + b"\xff" * 7 + b"\x0f" + content[at + 8 :])
+        with pytest.raises(FileFormatError, match="declares"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ('[{"a": 1}, {"a": 2}', "record 2 can't be read: it is cut off"),
+        ('[{"a": 1}, {"a": 2', "record 2 can't be read: Expecting"),
+        ('[{"a": 1}]\n[{"a": 2}]', "holds more after its list"),
+        ('{"a": {"0": 1, "1": 2}}', "no list of records"),
+        ("[" * 100_000, "recursion"),
+        ('[{"a": 1}, 3]', "record 2: is not an object"),
+        ("[]", "holds no records"),
+        (" ", "no list of records"),
+    ],
+)
+def test_json_that_is_no_list_of_records_is_told(text, told, tmp_path):
+    (tmp_path / "a.json").write_text(text)
+    with pytest.raises(FileFormatError, match=told):
+        read(tmp_path / "a.json")
+
+
+def test_a_long_list_of_records_is_read_a_piece_at_a_time(tmp_path, monkeypatch):
+    rows = [{"text" if i % 7 else "a": "x" * (i % 50), "b": i} for i in range(500)]
+    (tmp_path / "a.json").write_text(json.dumps(rows, indent=1))
+    for piece in (1, 7, 2**20):
+        monkeypatch.setattr("selfview.data.json_lines._PIECE", piece)
+        assert [record for _, record in records(tmp_path / "a.json")] == rows
+    monkeypatch.setattr("selfview.data.json_lines.LONGEST", 100)
+    (tmp_path / "a.json").write_text('[{"a": "' + "x" * 10**6)
+    with pytest.raises(FileFormatError, match="record 1"):
+        list(records(tmp_path / "a.json"))

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
 from mixed_tables import people
 
@@ -16,6 +17,14 @@ WRITERS = {
     "a.tsv": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
     "a.parquet": lambda frame, path: frame.to_parquet(path, index=False),
     "a.xlsx": lambda frame, path: frame.to_excel(path, index=False),
+    "a.csv.gz": lambda frame, path: frame.to_csv(path, index=False),
+    "a.tsv.gz": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    "a.feather": lambda frame, path: frame.to_feather(path),
+    "a.json": lambda frame, path: frame.to_json(path, orient="records", date_format="iso"),
+    "lines.json": lambda frame, path: frame.to_json(
+        path, orient="records", lines=True, date_format="iso"
+    ),
+    "polars.feather": lambda frame, path: polars.from_pandas(frame).write_ipc(path),
 }
 
 

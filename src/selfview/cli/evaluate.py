@@ -237,9 +237,10 @@ def _beside_dataset(
 
 def _columns(path: Path, sheet: str | None) -> tuple[str, ...]:
     """The names of a table's columns; none of another file."""
+    from selfview.data.folders import kind_of
     from selfview.data.tables import TABLES, open_table
 
-    return open_table(path, None, (), sheet).columns if path.suffix.lower() in TABLES else ()
+    return open_table(path, None, (), sheet).columns if kind_of(path) in TABLES else ()
 
 
 def _features(
@@ -253,6 +254,7 @@ def _features(
     import numpy as np
 
     from selfview.data import Dataset
+    from selfview.data.folders import kind_of
     from selfview.data.guard import report_bad_rows
     from selfview.data.label_files import side_values
     from selfview.data.labels import read_labels
@@ -260,7 +262,7 @@ def _features(
     from selfview.data.tables import TABLES, existing_column, open_table
     from selfview.errors import FileFormatError, InputError
 
-    if path.suffix.lower() not in TABLES:
+    if kind_of(path) not in TABLES:
         needed = {"--label": strict and label, "--id": id, "--groups": groups}
         for option, column in needed.items():
             if column:

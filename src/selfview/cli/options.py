@@ -42,7 +42,6 @@ Target = Annotated[str, typer.Option(help="What labels are: classes, continuous,
 Seed = Annotated[int, typer.Option(min=0, max=2**32 - 1, help="Random seed.")]
 
 
-
 def image_size(text: str) -> tuple[int, int]:
     """Width and height, written as ``24``, ``32x24`` or ``32,24``."""
     sides = re.fullmatch(r"\s*([1-9]\d{0,5})(?:\s*[x×,]\s*([1-9]\d{0,5}))?\s*", text.lower())
@@ -68,8 +67,8 @@ READING: dict[str, tuple[Any, ...]] = {
     "array": (str, "Array of an .npz, .h5, .zarr, .pt or .safetensors file."),
     "layer": (str, "AnnData: layer with the rows."),
     "use_rep": (str, "AnnData: array of obsm with the rows."),
-    "text": (str, "Column of a table or field of a .jsonl file with the text."),
-    "vector": (str, "Column of a .parquet or field of a .jsonl file with lists of numbers."),
+    "text": (str, "Column of a table or field of a .json file with the text."),
+    "vector": (str, "Column of a .parquet, or field of a .json, file with lists of numbers."),
     "vocabulary": (int, "Texts: words to keep, the most frequent.", {"min": 1}),
     "min_words": (int, "Texts: leave out those with fewer known words.", {"min": 0}),
     "image_size": (

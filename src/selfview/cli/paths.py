@@ -13,7 +13,10 @@ NAMES = (
     *("reuters", "fsdd", "msi", "synthetic-msi"),
 )
 _GLOB = re.compile(r"[*?\[]")
-_VALUES = (".txt", ".npy", ".npz", ".csv", ".tsv", ".parquet", ".xlsx", ".jsonl")
+_VALUES = (
+    *(".txt", ".npy", ".npz", ".csv", ".tsv", ".gz"),
+    *(".parquet", ".feather", ".xlsx", ".jsonl", ".json"),
+)
 
 
 def check_data(data: str | None) -> None:

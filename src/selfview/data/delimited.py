@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from selfview.data.folders import kind_of
 from selfview.data.guard import notify, reading, regular_file
+from selfview.data.packed import LONGEST, lines_of, open_bytes, open_text
 from selfview.data.table_files import ROWS, TableBlock
 from selfview.errors import FileFormatError
 
@@ -22,8 +24,8 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+(e[+-]?\d+)?", re.ASCII | re.IGNORECAS
 class DelimitedFile:
     """A .csv or .tsv file; its first lines decide the delimiter, the header and decimal commas.
 
-    True and False are 1 and 0. A text that isn't UTF-8 is read as what Excel writes: UTF-16 by its
-    mark, else Windows-1252.
+    It may be packed by gzip. True and False are 1 and 0. A text that isn't UTF-8 is read as what
+    Excel writes: UTF-16 by its mark, else Windows-1252.
     """
 
     categories: tuple[str, ...] = ()
@@ -34,8 +36,8 @@ class DelimitedFile:
         self.files: tuple[Path, ...] = (self.path,)
         with reading(self.path, "a table"):
             self._encoding = _encoding(self.path)
-            with self.path.open(encoding=self._encoding, newline="") as stream:
-                lines = [stream.readline(2**24) for _ in range(3)]
+            with open_text(self.path, self._encoding) as stream:
+                lines = [stream.readline(LONGEST) for _ in range(3)]
             self._delimiter = _delimiter(self.path, lines)
             self._comma, self._one = False, False
             start = [row for _, row in islice(self._rows(), _FIRST)]
@@ -65,8 +67,8 @@ class DelimitedFile:
         return _numbered(first, second)
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
-        with self.path.open(encoding=self._encoding, newline="") as stream:
-            rows = csv.reader(stream, delimiter=self._delimiter)
+        with open_text(self.path, self._encoding) as stream:
+            rows = csv.reader(lines_of(self.path, stream), delimiter=self._delimiter)
             blank = 0
             for row in rows:
                 if not row:
@@ -115,7 +117,7 @@ class DelimitedFile:
 
 def _encoding(path: Path) -> str:
     """UTF-8, unless the start of the file tells otherwise."""
-    with path.open("rb") as stream:
+    with open_bytes(path) as stream:
         start = stream.read(2**20)
     if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
@@ -158,7 +160,7 @@ def _delimiter(path: Path, lines: list[str]) -> str:
 
     Another one takes precedence over a comma if all commas are decimal points.
     """
-    if path.suffix.lower() == ".tsv":
+    if kind_of(path).startswith(".tsv"):
         return "\t"
     bare = [re.sub(r'"[^"]*"', "", line) for line in lines if line.strip()]
     widths = {d: {line.count(d) for line in bare} for d in (",", ";", "\t", "|")}

@@ -33,7 +33,7 @@ class ExcelFile:
         _check_archive(self.path)
         names = self._names()
         self._sheet = self._first_table(names) if sheet is None else self._called(sheet, names)
-        self.sheet = names[self._sheet]
+        self.sheet: str | None = names[self._sheet]
         start = list(islice(self._rows(), _FIRST))
         if not start:
             raise FileFormatError(f"{self.path} holds no rows in its sheet {self.sheet!r}")

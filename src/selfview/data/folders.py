@@ -47,6 +47,12 @@ def check_local(source: str | os.PathLike[str]) -> None:
         )
 
 
+def kind_of(path: Path) -> str:
+    """The ending of a file's name in small letters; of packed text, with what is packed."""
+    endings = [suffix.lower() for suffix in path.suffixes[-2:]]
+    return "".join(endings) if "".join(endings) in (".csv.gz", ".tsv.gz") else path.suffix.lower()
+
+
 def files_under(path: Path) -> list[Path]:
     """All files under the folder, sorted by path, without hidden ones; links aren't followed."""
     found: list[Path] = []

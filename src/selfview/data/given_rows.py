@@ -9,6 +9,7 @@ from typing import ClassVar
 from selfview.data import arrays
 from selfview.data.anndata_files import fit_anndata
 from selfview.data.dataset import Dataset, Options
+from selfview.data.folders import kind_of
 from selfview.data.preparation import ArrayPreparation
 from selfview.data.stores import is_anndata
 from selfview.data.tables import TABLES, TableFilePreparation, numbers_of_table
@@ -35,7 +36,7 @@ class GivenRows(ArrayPreparation):
             dataset = replace(fit_anndata(path, options), preparation=self)
             self.check_shape(path, dataset)
             return dataset
-        if path.suffix.lower() not in TABLES:
+        if kind_of(path) not in TABLES:
             raise InputError(
                 f"{path}: this model was saved from Python, which doesn't keep how rows are made "
                 f"from files: give the rows themselves, as {', '.join((*arrays.SUFFIXES, *TABLES))}"

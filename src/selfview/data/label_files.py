@@ -6,6 +6,7 @@ import numpy as np
 
 from selfview.data.array_files import npz_array, npz_names
 from selfview.data.dataset import Array
+from selfview.data.folders import kind_of
 from selfview.data.guard import reading, regular_file, report_bad_rows
 from selfview.data.labels import as_numbers, read_labels
 from selfview.data.table_rows import read_rows
@@ -25,7 +26,7 @@ def side_values(path: Path, column: str | None = None, sheet: str | None = None)
     sheet : str or None, default None
         The sheet of an .xlsx file; None: the first that holds a table.
     """
-    kind = path.suffix.lower()
+    kind = kind_of(path)
     if kind in TABLES:
         return _of_table(path, column, sheet)
     if column is not None:

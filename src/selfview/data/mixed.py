@@ -77,7 +77,9 @@ def encoded_chunks(
         read = encoder.read(block.values, len(block))
         good, reasons = _sorted_out(block, encoder.bad(read), kinds)
         texts = {c: [as_text(v) for v in as_texts(block.values[c][good])] for c in aside}
-        X = encoder.rows({name: values[good] for name, values in read.items()}, notes)
+        X = np.empty((0, len(encoder.table.features)), np.float32)
+        if good.any():  # scikit-learn takes no empty rows
+            X = encoder.rows({name: values[good] for name, values in read.items()}, notes)
         yield TableRows(X, texts, reasons)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from selfview.data import audio, images, text_files, texts, vectors
 from selfview.data.anndata_files import fit_anndata
 from selfview.data.dataset import Dataset, Options
-from selfview.data.folders import existing, files_under
+from selfview.data.folders import existing, files_under, kind_of
 from selfview.data.guard import notify
 from selfview.data.json_lines import holds_text
 from selfview.data.named import DATASETS, load_dataset
@@ -32,7 +32,7 @@ def _fit_zarr(path: Path, options: Options) -> Dataset:
 
 def _fit_table(path: Path, options: Options, parts: Sequence[Path] = ()) -> Dataset:
     """A table by its columns, which may be in parts, or by one column of texts or of vectors."""
-    kind = path.suffix.lower()
+    kind = kind_of(path)
     named = options.choice.named
     if options.text is not None and options.vector is not None:
         raise InputError(f"{path}: text and vector can't both be given")
@@ -41,8 +41,8 @@ def _fit_table(path: Path, options: Options, parts: Sequence[Path] = ()) -> Data
     if options.vector is not None and kind in vectors.SUFFIXES:
         return vectors.fit_vectors(path, options)
     if options.vector is not None:
-        raise InputError(f"{path}: vectors are read from {' and '.join(vectors.SUFFIXES)} files")
-    if options.text is not None or (kind == ".jsonl" and not named and holds_text(path)):
+        raise InputError(f"{path}: vectors are read from {', '.join(vectors.SUFFIXES)} files")
+    if options.text is not None or (kind in (".jsonl", ".json") and not named and holds_text(path)):
         return texts.fit_text(path, options)
     words = [name for name in ("vocabulary", "min_words") if name in options.given()]
     if words:
@@ -75,9 +75,9 @@ READERS: dict[str, tuple[Callable[[Path, Options], Dataset], tuple[str, ...]]] =
     ),
     ".zarr": (_fit_zarr, ("array", "groups", "id", "label", "layer", "use_rep")),
     ".h5ad": (fit_anndata, ("groups", "id", "label", "layer", "use_rep")),
-    **dict.fromkeys((".csv", ".tsv"), (_fit_table, (*_TABLE, "header"))),
+    **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz"), (_fit_table, (*_TABLE, "header"))),
     ".xlsx": (_fit_table, (*_TABLE, "header", "sheet")),
-    **dict.fromkeys((".parquet", ".jsonl"), (_fit_table, _TABLE)),
+    **dict.fromkeys((".parquet", ".feather", ".jsonl", ".json"), (_fit_table, _TABLE)),
     ".txt": (texts.fit_text, (*_FROM_NAME, "min_words", "vocabulary")),
     **dict.fromkeys(audio.SUFFIXES, (audio.fit_audio, _FROM_NAME)),
     **dict.fromkeys(images.SUFFIXES, (images.fit_images, (*_FROM_NAME, "image_size"))),
@@ -122,12 +122,13 @@ def read(
     ----------
     source : str or path
         A dataset's name (unless a file of that name exists), or a path: .npy, .npz, .mtx, .h5,
-        .zarr, .pt, .safetensors, .h5ad, .csv, .tsv, .parquet, .xlsx, .jsonl, .txt, .wav, .flac,
-        .ogg, .mp3, .png, .jpg, .webp, .bmp, .imzML, IDX (.gz), or a folder of recordings,
-        images or .txt files. In a folder, files of the most frequent kind are read, and a message
-        names the others. A folder, or a glob such as ``"part-*.parquet"``, of .parquet, .npy, .npz
-        or .h5ad parts is one set of rows, in the order of the names. Columns of .parquet parts are
-        learned from all of them; of other parts, the first decides how rows are made.
+        .zarr, .pt, .safetensors, .h5ad, .csv, .tsv (also packed: .csv.gz), .parquet, .feather,
+        .xlsx, .jsonl, .json (a list of records), .txt, .wav, .flac, .ogg, .mp3, .png, .jpg, .webp,
+        .bmp, .imzML, IDX (.gz), or a folder of recordings, images or .txt files. In a folder, files
+        of the most frequent kind are read, and a message names the others. A folder, or a glob such
+        as ``"part-*.parquet"``, of .parquet, .npy, .npz or .h5ad parts is one set of rows, in the
+        order of the names. Columns of .parquet parts are learned from all of them; of other parts,
+        the first decides how rows are made.
     preparation : Preparation or None, default None
         That of a fitted model: rows are made as they were for its fit, and of the options below
         only ``array``, ``label``, ``id``, ``groups``, ``labels_from_name``, ``groups_from_name``,
@@ -198,8 +199,9 @@ def read(
         header=header, text=text, vector=vector, vocabulary=vocabulary,
         min_words=min_words, image_size=size,
         mz_range=mz_range, bins=bins, skip_bad=skip_bad,
-        sheet=_name(sheet), label=_name(label), id=_name(id), groups=_name(groups), columns=_names(columns),
-        drop=_names(drop), categorical=_names(categorical), numeric=_names(numeric),
+        sheet=_name(sheet), label=_name(label), id=_name(id), groups=_name(groups),
+        columns=_names(columns), drop=_names(drop), categorical=_names(categorical),
+        numeric=_names(numeric),
     )  # fmt: skip
     _check_groups(options)
     given = options.given()
@@ -287,11 +289,13 @@ def _grouped(dataset: Dataset, groups: str | None) -> Dataset:
 def _kind_of(path: Path) -> str:
     """The suffix of `READERS` that the path is read by."""
     is_folder = path.is_dir() and path.suffix.lower() != ".zarr"
-    kind = _kind_of_folder(path) if is_folder else path.suffix.lower()
+    kind = _kind_of_folder(path) if is_folder else kind_of(path)
     if kind not in READERS and images.is_idx(path):
         kind = ".gz"
     if kind == ".gz" and Path(path.stem).suffix.lower() in READERS:
-        raise InputError(f"{path} is packed, and only IDX files are read so: unpack it first")
+        raise InputError(
+            f"{path} is packed, and only .csv, .tsv and IDX files are read so: unpack it first"
+        )
     if kind not in READERS:
         known = ", ".join(sorted(READERS))
         raise InputError(f"{path}: files of this kind can't be read; known are {known}")

@@ -22,6 +22,7 @@ from selfview.tables.encoding import Notes, TableEncoder
 
 SIDES = ("label", "id", "groups")  # columns that are no features
 RULES = 6  # raise it when the same file gives other rows: cached rows then no longer count
+_MANY_BAD = 1_000_000  # rows that can't be read, each of which has its reason
 _WORDS = "; --numeric COLUMN takes such words for gaps, --categorical COLUMN all for categories"
 
 
@@ -53,7 +54,7 @@ def _numbers(
     file: TableFile, columns: Sequence[str], aside: Sequence[str], chunks: Iterator[TableRows]
 ) -> TableRows:
     key = cache_key(file.files, RULES, tuple(columns), tuple(aside), file.header, file.sheet)
-    return collected(key, len(columns), chunks, aside)
+    return collected(file.path, key, len(columns), chunks, aside)
 
 
 def encoded_rows(file: TableFile, table: Table, aside: Sequence[str], notes: Notes) -> TableRows:
@@ -63,10 +64,23 @@ def encoded_rows(file: TableFile, table: Table, aside: Sequence[str], notes: Not
         file.sheet,
     )  # fmt: skip
     chunks = encoded_chunks(file, TableEncoder(table), aside, notes)
-    return collected(key, len(table.features), chunks, aside, notes)
+    return collected(file.path, key, len(table.features), chunks, aside, notes)
+
+
+def _mostly_good(path: Path, chunks: Iterator[TableRows]) -> Iterator[TableRows]:
+    """The chunks; FileFormatError once reasons for bad rows would fill the memory."""
+    good = bad = 0
+    for chunk in chunks:
+        good, bad = good + len(chunk.X), bad + len(chunk.bad)
+        if bad > max(_MANY_BAD, good):
+            raise FileFormatError(
+                f"{path}: {bad:,} of its first {good + bad:,} rows can't be read: {chunk.bad[0]}"
+            )
+        yield chunk
 
 
 def collected(
+    path: Path,
     key: str,
     width: int,
     chunks: Iterator[TableRows],
@@ -75,6 +89,7 @@ def collected(
 ) -> TableRows:
     """The chunks as one; if they are large, mapped from the cache, where notes are kept too."""
     few: list[TableRows] = []
+    chunks = _mostly_good(path, chunks)
     notes = Notes() if notes is None else notes
     if not (cache_folder() / "tables" / key).is_dir():
         size = 0

@@ -1,4 +1,4 @@
-"""Tables: .csv, .tsv, .parquet, .xlsx, .jsonl; columns of any kind; ids, labels and groups by name.
+"""Tables of files: columns of any kind; ids, labels and groups by name.
 
 The rows of a large table are written to the cache once and mapped.
 """
@@ -17,7 +17,9 @@ import numpy as np
 from selfview.data.dataset import Array, Dataset, Options
 from selfview.data.delimited import DelimitedFile
 from selfview.data.excel import ExcelFile
-from selfview.data.json_lines import JsonLinesFile
+from selfview.data.feather import FeatherFile
+from selfview.data.folders import kind_of
+from selfview.data.json_lines import JsonFile
 from selfview.data.mixed import SAMPLE_CELLS, SAMPLE_ROWS, learn_table, looks_plain
 from selfview.data.parquet import ParquetFile
 from selfview.data.preparation import Preparation
@@ -36,11 +38,11 @@ from selfview.tables.decisions import Decisions, decisions_of
 from selfview.tables.encoding import Notes
 
 TABLES: dict[str, Callable[[Path, bool | None, Sequence[str]], TableFile]] = {
-    ".csv": DelimitedFile,
-    ".tsv": DelimitedFile,
+    **dict.fromkeys((".csv", ".csv.gz", ".tsv", ".tsv.gz"), DelimitedFile),
     ".parquet": ParquetFile,
+    ".feather": FeatherFile,
     ".xlsx": ExcelFile,
-    ".jsonl": JsonLinesFile,
+    **dict.fromkeys((".jsonl", ".json"), JsonFile),
 }
 
 
@@ -63,7 +65,7 @@ class TableFilePreparation(Preparation):
     sheet: str | None = None
 
     kind: ClassVar[str] = "table"
-    suffixes: ClassVar[str] = ".csv, .tsv, .parquet, .xlsx or .jsonl"
+    suffixes: ClassVar[str] = ", ".join(TABLES)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -95,7 +97,7 @@ class TableFilePreparation(Preparation):
         return 0 < len(set(names)) == len(names)
 
     def read_files(self, path: Path, options: Options) -> Dataset:
-        if path.suffix.lower() not in TABLES:
+        if kind_of(path) not in TABLES:
             raise InputError(f"{path}: this model was fitted on a table, give {self.suffixes}")
         file = open_table(path, self.header, (), options.sheet or self.sheet)
         _check_named(file, options)
@@ -147,7 +149,9 @@ def fit_table(path: Path, options: Options, parts: Sequence[Path] = ()) -> Datas
         found = encoded_rows(file, table, aside_of(sides), notes)
     elif len(found.X):
         table = _with_medians(table, found.X)
-    how = TableFilePreparation(columns, file.header, **sides, table=table.to_json(), sheet=options.sheet)
+    how = TableFilePreparation(
+        columns, file.header, **sides, table=table.to_json(), sheet=options.sheet
+    )
     return table_dataset(path, how, sides, found, notes.lines(), options.skip_bad)
 
 
@@ -202,7 +206,7 @@ def open_table(
 
     `sheet` is that of an .xlsx file; other tables have none.
     """
-    kind = path.suffix.lower()
+    kind = kind_of(path)
     table = (
         ExcelFile(path, header, hints, sheet)
         if kind == ".xlsx"

@@ -1,6 +1,5 @@
 """Texts in files: .txt, a folder of them, .jsonl, and a column of a table."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +8,11 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_matrix
 
+from selfview.data import json_lines
 from selfview.data.dataset import Array, Dataset, Options
-from selfview.data.folders import find_files, read_each
+from selfview.data.folders import find_files, kind_of, read_each
 from selfview.data.guard import notify, reading, regular_file, report_bad_rows
+from selfview.data.json_lines import records, row_name
 from selfview.data.labels import read_labels
 from selfview.data.preparation import Preparation
 from selfview.data.table_rows import SIDES
@@ -68,9 +69,9 @@ def read_texts(
     `id` is the field or column of their names, if the options name none; it may be missing. With
     `whole`, a .txt file is one text.
     """
-    kind = path.suffix.lower()
-    if kind == ".jsonl":
-        return _read_jsonl(regular_file(path), options, id or "id")
+    kind = kind_of(path)
+    if kind in json_lines.SUFFIXES:
+        return _read_json(regular_file(path), options, id or "id")
     if kind in TABLES:
         return _read_table(path, options, id)
     if not whole and path.is_file():
@@ -98,48 +99,47 @@ def _read_text_file(file: Path) -> str:
         return content.decode("latin-1")
 
 
-def _read_jsonl(path: Path, options: Options, usual_id: str) -> Texts:
-    """One text per line; a label may be missing or null, but not from all lines."""
+def _read_json(path: Path, options: Options, usual_id: str) -> Texts:
+    """One text per object; a label may be missing or null, but not from all."""
+    unit = row_name(path)
     bad: list[str] = []
-    rows: list[tuple[int, str, str | None, str]] = []  # line number, text, id and label
+    rows: list[tuple[int, str, str | None, str]] = []  # its number, text, id and label
     groups: list[str] = []
     fields: list[str] = []
-    with reading(path, "JSON lines"), path.open(encoding="utf-8-sig", errors="replace") as stream:
-        for number, line in enumerate(stream, 1):
-            if not line.strip():
-                continue
-            try:
-                record = json.loads(line)
-                text = _field(record, options.text or "text", (str,), "--text")
-                name = record.get(usual_id) if options.id is None else _field(record, options.id)
-                label = options.label and record.get(options.label)
-                label = "" if label in (None, "") else str(_field(record, str(options.label)))
-                group = "" if options.groups is None else str(_field(record, options.groups))
-            except (ValueError, RecursionError) as error:
-                bad.append(f"{path} line {number}: {error if str(error) else 'nested too deep'}")
-                continue
-            fields = fields or [str(key)[:40] for key in list(record)[:8]]
-            rows.append((number, text, str(name) if isinstance(name, _SCALARS) else None, label))
-            groups.append(group)
+    for number, record in records(path):
+        try:
+            if isinstance(record, str):
+                raise ValueError(record)
+            text = _field(record, options.text or "text", (str,), "--text")
+            name = record.get(usual_id) if options.id is None else _field(record, options.id)
+            label = options.label and record.get(options.label)
+            label = "" if label in (None, "") else str(_field(record, str(options.label)))
+            group = "" if options.groups is None else str(_field(record, options.groups))
+        except ValueError as error:
+            bad.append(f"{path} {unit} {number}: {error}")
+            continue
+        fields = fields or [str(key)[:40] for key in list(record)[:8]]
+        rows.append((number, text, str(name) if isinstance(name, _SCALARS) else None, label))
+        groups.append(group)
     if not rows and not bad:
-        raise FileFormatError(f"{path} holds no lines")
+        raise FileFormatError(f"{path} holds no {unit}s")
     messages = report_bad_rows(path, bad, len(rows) + len(bad), options.skip_bad)
     labels = [label for *_, label in rows] if options.label is not None else None
     if labels is not None and not any(labels):
         known = ", ".join(map(repr, fields))
         raise InputError(
-            f"{path}: no line has a label in the field {options.label!r}; fields are {known}"
+            f"{path}: no {unit} has a label in the field {options.label!r}; fields are {known}"
         )
-    # A line without an id gets its number, which can't be mistaken for another line's id.
-    word = "line " if any(name is not None for _, _, name, _ in rows) else ""
+    # A row without an id gets its number, which can't be mistaken for another row's id.
+    word = f"{unit} " if any(name is not None for _, _, name, _ in rows) else ""
     ids = [f"{word}{number}" if name is None else name for number, _, name, _ in rows]
     texts = [text for _, text, *_ in rows]
     return Texts(texts, ids, labels, groups if options.groups else None, tuple(bad), messages)
 
 
-def _field(record: Any, name: str, types: tuple[type, ...] = _SCALARS, option: str = "") -> Any:
-    if not isinstance(record, dict):
-        raise ValueError("is not an object with named fields")
+def _field(
+    record: dict[str, Any], name: str, types: tuple[type, ...] = _SCALARS, option: str = ""
+) -> Any:
     if name not in record:
         others = ", ".join(repr(str(key)[:40]) for key in list(record)[:8]) or "none"
         lists = [str(key)[:40] for key, value in record.items() if isinstance(value, list)]

@@ -1,4 +1,4 @@
-"""Vectors in a column of lists, as sentence embeddings are kept: .parquet and .jsonl."""
+"""Vectors in a column of lists, as sentence embeddings are kept."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from typing import ClassVar
 
 from selfview.data.cache import cache_key
 from selfview.data.dataset import Dataset, Options
-from selfview.data.json_lines import JsonLinesFile
+from selfview.data.feather import FeatherFile
+from selfview.data.json_lines import JsonFile
 from selfview.data.parquet import ParquetFile
 from selfview.data.preparation import Preparation
 from selfview.data.table_rows import RULES, SIDES, aside_of, collected, table_dataset
 from selfview.data.tables import existing_column
 from selfview.errors import InputError
 
-SUFFIXES = (".parquet", ".jsonl")
+FILES: dict[str, type[ParquetFile | FeatherFile | JsonFile]] = {
+    ".parquet": ParquetFile,
+    ".feather": FeatherFile,
+    ".jsonl": JsonFile,
+    ".json": JsonFile,
+}
+SUFFIXES = tuple(FILES)
 _MOST = 2**20  # numbers of a vector
 
 
@@ -64,9 +71,8 @@ def fit_vectors(path: Path, options: Options) -> Dataset:
     return _dataset(path, how, asked, asked, options.skip_bad)
 
 
-def _opened(path: Path) -> ParquetFile | JsonLinesFile:
-    kind = JsonLinesFile if path.suffix.lower() == ".jsonl" else ParquetFile
-    return kind(path, None, ())
+def _opened(path: Path) -> ParquetFile | FeatherFile | JsonFile:
+    return FILES[path.suffix.lower()](path, None, ())
 
 
 def _dataset(
@@ -86,5 +92,5 @@ def _dataset(
     sides = {side: column for side, column in sides.items() if column in file.columns}
     aside = aside_of(sides)
     key = cache_key([file.path], RULES, how.vector, how.size, tuple(aside))
-    found = collected(key, how.size, file.vectors(how.vector, how.size, aside), aside)
+    found = collected(file.path, key, how.size, file.vectors(how.vector, how.size, aside), aside)
     return table_dataset(path, how, sides, found, (), skip_bad)
