@@ -200,3 +200,18 @@ def test_the_command_line_takes_choices_and_repeats_them(frame, tmp_path, monkey
     assert made.read_bytes() == repeated.read_bytes()
     one, two = (SelfView.load(run).encoder_.state_dict() for run in ("run", "again"))
     assert all((one[name] == two[name]).all() for name in one)
+
+
+def test_names_of_rows_take_no_more_than_their_array(frame, tmp_path, monkeypatch):
+    frame.to_csv(tmp_path / "a.csv", index=False)
+    few = read(tmp_path / "a.csv", label="plan", groups="city")
+    monkeypatch.setattr(guard, "IN_MEMORY", 0)
+    monkeypatch.setenv("SELFVIEW_CACHE", str(tmp_path / "cache"))
+    for _ in range(2):  # written to the cache, then found there
+        many = read(tmp_path / "a.csv", label="plan", groups="city")
+        assert isinstance(many.X, np.memmap)
+        for one, other in ((few.ids, many.ids), (few.groups, many.groups), (few.y, many.y)):
+            assert other.dtype == one.dtype
+            assert other.tolist() == one.tolist()
+    (facts,) = (tmp_path / "cache").rglob("facts.json")
+    assert few.ids[0] not in facts.read_text()  # as JSON they took three times as much

@@ -279,8 +279,8 @@ def _features(
     if not rows.total or not embedding:
         raise FileFormatError(f"{path} holds no {'rows' if embedding else 'columns of numbers'}")
     report_bad_rows(path, rows.bad, rows.total, skip_bad=False, remedy=_NUMBERS)
-    y, classes = read_labels(rows.aside[label]) if label else (None, ())
-    named = np.array(rows.aside[groups]) if groups else None
+    y, classes = read_labels(rows.aside[label].tolist()) if label else (None, ())
+    named = rows.aside[groups] if groups else None
     return Dataset(path.name, rows.X, y=y, classes=classes, groups=named)
 
 

@@ -74,10 +74,10 @@ def _of_table(path: Path, column: str | None, sheet: str | None) -> Array:
     found = read_rows(table, (), own)
     report_bad_rows(path, found.bad, found.total, skip_bad=False, remedy="Mend them")
     if len(own) == 1:
-        return np.array([text.strip() for text in found.aside[own[0]]])
+        return np.char.strip(found.aside[own[0]])
     numbers = []
     for name in own:
-        numbers.append(as_numbers([text.strip() for text in found.aside[name]]))
+        numbers.append(as_numbers(np.char.strip(found.aside[name]).tolist()))
         if numbers[-1] is None:
             raise InputError(
                 f"{path}: column {name!r} holds no numbers; if it holds the labels, name it with "

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from selfview.data.table_files import TableBlock, TableFile, TableRows, as_text
+from selfview.data.table_files import TableBlock, TableFile, TableRows, as_text, text_array
 from selfview.errors import InputError
 from selfview.tables.columns import Boolean, Column, Date, Table
 from selfview.tables.encoding import Notes, TableEncoder
@@ -76,7 +76,7 @@ def encoded_chunks(
     for block in table.blocks(list(dict.fromkeys((*there, *aside)))):
         read = encoder.read(block.values, len(block))
         good, reasons = _sorted_out(block, encoder.bad(read), kinds)
-        texts = {c: [as_text(v) for v in as_texts(block.values[c][good])] for c in aside}
+        texts = {c: text_array(as_texts(block.values[c][good])) for c in aside}
         X = np.empty((0, len(encoder.table.features)), np.float32)
         if good.any():  # scikit-learn takes no empty rows
             X = encoder.rows({name: values[good] for name, values in read.items()}, notes)
@@ -101,8 +101,8 @@ def number_chunks(
         yield TableRows(X, texts, reasons)
 
 
-def _as_written(values: Values) -> list[str]:
-    return [as_text(v) for v in (values if values.dtype.kind == "O" else as_texts(values))]
+def _as_written(values: Values) -> Values:
+    return text_array(values if values.dtype.kind == "O" else as_texts(values))
 
 
 def _sorted_out(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,7 +20,7 @@ class TableRows:
     """The numbers of the good rows, texts of other columns beside them, reasons for the bad."""
 
     X: Array
-    aside: dict[str, list[str]]
+    aside: dict[str, Array]  # arrays, as lists of texts take three times the memory
     bad: list[str]
 
     @property
@@ -103,7 +103,8 @@ def vector_rows(
     good = [i for i, vector in enumerate(found) if not isinstance(vector, str)]
     bad = [f"{p}: {column!r} {v}" for p, v in zip(places, found, strict=True) if isinstance(v, str)]
     X = np.array([found[i] for i in good], np.float32).reshape(len(good), size)
-    return TableRows(X, {c: [as_text(texts[i]) for i in good] for c, texts in aside.items()}, bad)
+    texts = {c: text_array(values[i] for i in good) for c, values in aside.items()}
+    return TableRows(X, texts, bad)
 
 
 def _vector(value: Any, size: int) -> Array | str:
@@ -117,6 +118,11 @@ def _vector(value: Any, size: int) -> Array | str:
     with np.errstate(over="ignore"):
         vector = np.array(value, np.float64).astype(np.float32)
     return vector if np.isfinite(vector).all() else "holds numbers that are not finite"
+
+
+def text_array(values: Iterable[Any]) -> Array:
+    """Values as a table would write them."""
+    return np.array([as_text(value) for value in values], str)
 
 
 def as_text(value: Any) -> str:

@@ -21,7 +21,7 @@ from selfview.tables.columns import Table
 from selfview.tables.encoding import Notes, TableEncoder
 
 SIDES = ("label", "id", "groups")  # columns that are no features
-RULES = 6  # raise it when the same file gives other rows: cached rows then no longer count
+RULES = 7  # raise it when the same file gives other rows: cached rows then no longer count
 _MANY_BAD = 1_000_000  # rows that can't be read, each of which has its reason
 _WORDS = "; --numeric COLUMN takes such words for gaps, --categorical COLUMN all for categories"
 
@@ -112,17 +112,21 @@ def collected(
 
         write_rows(folder / "X.npy", (width,), np.float32, blocks())
         found = _joined(np.empty(0), rest, aside)
-        return {"rows": {"aside": found.aside, "bad": found.bad}, "notes": notes.counts()}
+        for i, texts in enumerate(found.aside.values()):
+            np.save(folder / f"aside{i}.npy", texts)
+        return {"bad": found.bad, "notes": notes.counts()}
 
     def load(entry: Entry) -> TableRows:
         notes.set_counts(entry.facts["notes"])
-        return TableRows(entry.arrays["X"], **entry.facts["rows"])
+        texts = {c: entry.arrays[f"aside{i}"] for i, c in enumerate(aside)}
+        return TableRows(entry.arrays["X"], texts, entry.facts["bad"])
 
     return cached("tables", key, write, load)
 
 
 def _joined(X: Array, chunks: Sequence[TableRows], aside: Sequence[str]) -> TableRows:
-    texts = {c: [v for chunk in chunks for v in chunk.aside[c]] for c in aside}
+    none = np.empty(0, str)
+    texts = {c: np.concatenate([none, *(chunk.aside[c] for chunk in chunks)]) for c in aside}
     return TableRows(X, texts, [reason for chunk in chunks for reason in chunk.bad])
 
 
@@ -146,10 +150,10 @@ def table_dataset(
     words = any(reason.endswith(NO_NUMBER) for reason in found.bad)
     messages = report_bad_rows(path, found.bad, found.total, skip_bad, REMEDY + _WORDS * words)
     messages += tuple(notify(f"{path}: {line}") for line in notes)
-    y, classes = read_labels(found.aside[label]) if label else (None, ())
+    y, classes = read_labels(found.aside[label].tolist()) if label else (None, ())
     return Dataset(
         name=path.name, X=found.X, y=y, classes=classes,
-        ids=np.array(found.aside[row_id]) if row_id else None,
-        groups=np.array([text.strip() for text in found.aside[groups]]) if groups else None,
+        ids=found.aside[row_id] if row_id else None,
+        groups=np.char.strip(found.aside[groups]) if groups else None,
         source=f"path {path}", preparation=how, skipped=tuple(found.bad), messages=messages,
     )  # fmt: skip
