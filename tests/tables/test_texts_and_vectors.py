@@ -16,6 +16,9 @@ TABLE = pd.DataFrame({"name": [f"t{i}" for i in range(30)], "body": TEXTS, "n": 
 WRITERS = {
     "a.csv": lambda frame, path: frame.to_csv(path, index=False),
     "a.parquet": lambda frame, path: frame.to_parquet(path, index=False),
+    "a.csv.gz": lambda frame, path: frame.to_csv(path, index=False),
+    "a.feather": lambda frame, path: frame.to_feather(path),
+    "a.json": lambda frame, path: frame.to_json(path, orient="records"),
 }
 
 
@@ -97,11 +100,16 @@ def write_vectors(path, vectors=None):
     )
     if path.suffix == ".jsonl":
         return jsonl(path, frame.to_dict("records"))
-    frame.to_parquet(path, index=False)
+    if path.suffix == ".json":
+        frame.to_json(path, orient="records")
+    elif path.suffix == ".feather":
+        frame.to_feather(path)
+    else:
+        frame.to_parquet(path, index=False)
     return path
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl"])
+@pytest.mark.parametrize("name", ["a.parquet", "a.feather", "a.jsonl", "a.json"])
 def test_vectors_in_a_column_are_rows(name, tmp_path):
     path = write_vectors(tmp_path / name)
     dataset = read(path, vector="embedding", id="id", label="kind")
@@ -126,7 +134,7 @@ def test_lists_of_fixed_size_and_half_precision_are_vectors(tmp_path):
     np.testing.assert_array_equal(read(tmp_path / "a.parquet", vector="v").X, VECTORS.astype("f2"))
 
 
-@pytest.mark.parametrize("name", ["a.parquet", "a.jsonl"])
+@pytest.mark.parametrize("name", ["a.parquet", "a.feather", "a.jsonl", "a.json"])
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
@@ -139,7 +147,7 @@ def test_a_vector_that_can_not_be_a_row_is_named(name, wrong, words, tmp_path):
     vectors = VECTORS.tolist()
     vectors[7] = wrong
     path = write_vectors(tmp_path / name, vectors)
-    place = "row 7" if name == "a.parquet" else "line 8"
+    place = {"a.jsonl": "line 8", "a.json": "record 8"}.get(name, "row 7")
     with pytest.raises(FileFormatError, match=f"{place}: 'embedding' .*{words}"):
         read(path, vector="embedding")
     assert len(read(path, vector="embedding", skip_bad=True)) == 39
