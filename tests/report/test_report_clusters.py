@@ -1,5 +1,7 @@
 """Clusters of the page: nested numbers, leading features, typical rows, no confetti."""
 
+import re
+
 import numpy as np
 import pytest
 from scipy.cluster.hierarchy import linkage
@@ -13,7 +15,7 @@ from selfview.report.payload import unpack
 from selfview.report.tissue import scatter
 from selfview.rows.conversion import as_rows
 
-from .conftest import payload_text, write_page
+from .conftest import Page, payload_text, write_page
 
 # Rows of noise around two or three means are not what an embedding is for, and the verdict says so.
 pytestmark = pytest.mark.filterwarnings("ignore::selfview.CollapseWarning")
@@ -180,6 +182,15 @@ def test_every_cluster_has_its_leading_features_and_typical_rows(planted, tmp_pa
         away = np.linalg.norm(Z[rows] - Z[rows].mean(axis=0), axis=1)
         assert card["typical"] == rows[np.argsort(away)[:6]].tolist()
     assert "orange if it leads away" in path.read_text(encoding="utf-8")
+
+
+def test_differences_are_shown_with_their_sign_and_three_digits(planted, browser, tmp_path):
+    model, frame = planted
+    page = Page(browser, model.report(tmp_path / "page.html", frame, layout="pca"))
+    told = page.page.locator(".cluster .bars .count").all_inner_texts()
+    assert len(told) > 3
+    assert all(re.fullmatch(r"[+−](0\.0*\d{1,3}|\d\.\d{1,2}|\d\d\.\d|[\d,]+)", t) for t in told)
+    page.close()
 
 
 def test_a_number_of_clusters_that_is_asked_for_is_found_anew(planted, tmp_path):

@@ -162,14 +162,62 @@ def test_embeddings_side_by_side_show_the_same_row(browser, tmp_path):
     page.close()
 
 
-def test_cells_in_their_places_show_their_genes(browser, tmp_path):
+def test_on_a_phone_the_first_column_of_a_wide_table_stays(digits):
+    digits.page.set_viewport_size({"width": 390, "height": 844})
+    digits.page.wait_for_timeout(300)
+    digits.run("document.querySelector('.scroll.scrolls').scrollLeft = 120")
+    box = digits.page.locator(".scroll.scrolls").first.bounding_box()
+    first = digits.page.locator(".scroll.scrolls tr.own th").first.bounding_box()
+    assert abs(first["x"] - box["x"]) < 2
+    nav = digits.page.locator(".top nav").bounding_box()
+    last = digits.page.locator(".top nav a").last.bounding_box()
+    assert last["x"] + last["width"] <= nav["x"] + nav["width"] + 1  # no link is cut off
+    digits.page.set_viewport_size({"width": 1200, "height": 1000})
+    digits.page.wait_for_timeout(300)
+
+
+def test_a_typical_row_that_is_clicked_is_shown(digits):
+    for width, seen in ((1200, "#frame"), (390, "#row-title")):
+        digits.page.set_viewport_size({"width": width, "height": 900})
+        digits.page.wait_for_timeout(300)
+        digits.page.locator(".cluster .row, .cluster .tile").last.click()
+        digits.page.wait_for_function(
+            f"(b => b.top >= 0 && b.top < 400)"
+            f"(document.querySelector('{seen}').getBoundingClientRect())",
+            timeout=5000,
+        )
+        digits.run("selfview.change({focus: null})")
+    digits.page.set_viewport_size({"width": 1200, "height": 1000})
+
+
+def test_names_on_a_narrow_map_are_short_and_columns_keep_theirs(browser, tmp_path):
+    rng = np.random.default_rng(0)
+    classes = ("T cell CD8+ memory", "Monocyte (classical)")
+    y, further = np.arange(60) % 2, {"n_counts": rng.normal(size=60)}
+    Z = rng.normal(size=(60, 4)).astype(np.float32)
+    path = write_page(tmp_path, Dataset("cells", Z, y=y, classes=classes, further=further), Z)
+    page = Page(browser, path)
+    assert "n_counts" in page.page.locator("#colour option").all_inner_texts()
+    page.page.set_viewport_size({"width": 390, "height": 844})
+    page.page.reload()
+    page.page.wait_for_selector("html[data-ready=true]", state="attached")
+    names = page.page.locator("#plot .annotation text").all_text_contents()
+    assert len(names) == 2
+    assert all(len(name) < 16 for name in names)
+    assert page.page.locator("#legend .name").all_inner_texts() == list(classes)
+    page.close()
+
+
+@pytest.mark.parametrize("sparse", [True, False])
+def test_cells_in_their_places_show_their_genes(sparse, browser, tmp_path):
     rng = np.random.default_rng(0)
     kind = np.arange(120) % 3
     counts = csr_matrix(rng.poisson(0.2 + 4 * (np.arange(9) // 3 == kind[:, None])).astype("f4"))
     genes = tuple(f"GENE{i}" for i in range(9))
     places = rng.uniform(0, 1000, (120, 2)) + 0.25  # as in a tissue: on no grid
     how = AnnDataPreparation(9, genes)
-    dataset = Dataset("cells", counts, y=kind, coordinates=places, preparation=how)
+    values = counts if sparse else counts.toarray()
+    dataset = Dataset("cells", values, y=kind, coordinates=places, preparation=how)
     page = Page(browser, write_page(tmp_path, dataset, np.eye(3, dtype=np.float32)[kind]))
     chosen = np.flatnonzero(kind == 1).tolist()
     page.run(f"selfview.change({{selected: {chosen}}})")

@@ -306,3 +306,17 @@ def test_scores_that_print_alike_are_bold_alike():
 def test_a_score_far_below_nothing_can_be_the_best():
     rows = tabulate_scores({"raw": {"regression_r2": -9.0}, "PCA": {}}).rows
     assert [(row[1].text, row[1].best) for row in rows] == [("-900.0", True), ("-", False)]
+
+
+def test_a_score_of_nearly_nothing_has_no_sign():
+    found = {name: {"kmeans_ari": value} for name, value in {"a": -1e-5, "b": -0.2}.items()}
+    assert [row[1].text for row in tabulate_scores(found).rows] == ["0.0", "-20.0"]
+
+
+def test_lines_of_values_tell_how_much_a_point_stands_for():
+    X = np.random.default_rng(0).random((30, 200), dtype=np.float32)
+    assert contents.content_of(Dataset("a", X)).notes[-1].endswith("the highest of about 1.6.")
+
+
+def test_options_of_several_values_are_listed_without_brackets():
+    assert facts.lines_of({"options": {"image_size": [24, 16]}}, "options")[0].value == "24, 16"

@@ -162,7 +162,9 @@ def test_what_is_no_vector_is_refused_in_words(tmp_path):
     with pytest.raises(FileFormatError, match="no line has a list of numbers in the field 'kind'"):
         read(write_vectors(tmp_path / "a.jsonl"), vector="kind")
     TABLE.to_csv(tmp_path / "a.csv", index=False)
-    with pytest.raises(InputError, match=r"vectors are read from \.parquet, \.feather, \.jsonl, \.json"):
+    with pytest.raises(
+        InputError, match=r"vectors are read from \.parquet, \.feather, \.jsonl, \.json"
+    ):
         read(tmp_path / "a.csv", vector="body")
     assert "vectors are read with --vector" in str(
         read(path.parent / "a.parquet").preparation.decisions

@@ -251,7 +251,6 @@ def _features(
 
     Of a table that `embed` wrote, only the columns of the embedding are features.
     """
-    import numpy as np
 
     from selfview.data import Dataset
     from selfview.data.folders import kind_of

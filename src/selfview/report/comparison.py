@@ -68,7 +68,7 @@ def score_cells(values: Sequence[float], metric: Metric) -> list[Cell]:
     """The cells of a column, NaN for no score. All that print as the best value does are marked."""
     known = [value for value in values if math.isfinite(value)]
     texts = [
-        f"{value * metric.factor:.{metric.decimals}f}" if math.isfinite(value) else NOTHING
+        f"{value * metric.factor:z.{metric.decimals}f}" if math.isfinite(value) else NOTHING
         for value in values
     ]
     best = (max if metric.more_is_better else min)(known, default=math.nan)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import issparse
+from scipy.sparse import csr_matrix, issparse
 
 from selfview.data import Dataset
 from selfview.data.anndata_files import AnnDataPreparation
@@ -53,9 +53,9 @@ def content_of(dataset: Dataset) -> Content:
         return _sounds(dataset) | _pictures(dataset, SPECTROGRAMS)
     if dataset.snippets is not None or isinstance(how, TextPreparation):
         return _texts(dataset)
+    if isinstance(how, AnnDataPreparation) and how.variables and not how.mz:
+        return _texts(dataset)
     if issparse(dataset.X):
-        if isinstance(how, AnnDataPreparation) and how.variables:
-            return _texts(dataset)
         return Content(notes=("Sparse rows without a text have no content to show.",))
     if is_image(dataset):
         return _pictures(dataset, PICTURES)
@@ -138,7 +138,8 @@ def _texts(dataset: Dataset) -> Content:
         values, what = [_top_words(matrix[i], how.vocabulary) for i in rows], "words of most weight"
     elif isinstance(how, AnnDataPreparation):  # genes, by their counts
         cells: Any = dataset.X
-        values, what = [_top_words(cells[i], how.variables) for i in rows], "highest variables"
+        sparse = (csr_matrix(cells[i]) for i in rows)
+        values, what = [_top_words(row, how.variables) for row in sparse], "highest variables"
     notes = _share("A text", len(rows), len(dataset))
     facts = {"what": what, "values": values}
     return Content(("text",), {"text": facts}, {"textRows": rows}, notes)
@@ -185,7 +186,7 @@ def _profiles(dataset: Dataset) -> Content:
     }
     notes = _share("A line of values", len(rows), n)
     if points < dim:
-        notes += (f"Lines hold {points} points; each is the highest of about {dim // points}.",)
+        notes += (f"Lines hold {points} points; each is the highest of about {dim / points:.2g}.",)
     facts = {"what": what, "axis": title, "names": names, "peaks": _are_peaks(dataset)}
     return Content(("spectrum",), {"spectrum": facts}, arrays, notes)
 

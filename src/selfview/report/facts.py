@@ -120,7 +120,13 @@ def health_lines(records: Records) -> list[Line]:
 def lines_of(config: Mapping[str, Any], *names: str) -> list[Line]:
     """The entries of several objects of a config.json."""
     entries = [entry for name in names for entry in mapping(config.get(name)).items()]
-    return [Line(str(name), "none" if value is None else str(value)) for name, value in entries]
+    return [Line(str(name), _entry(value)) for name, value in entries]
+
+
+def _entry(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    return "none" if value is None else str(value)
 
 
 def parameter_lines(records: Records, found: int) -> list[Line]:

@@ -68,11 +68,17 @@ function clusterCard(code) {
     make("p", { className: "hint" }, `${card.size.toLocaleString("en")} rows, ${share}`));
   const typical = gallery(card.typical);
   typical.classList.add("typical");
+  typical.addEventListener("click", (event) => { if (event.target.closest("button")) toDetails(); });
   const picture = contributionPicture(part);
   box.append(make("h4", {}, "Most typical rows"), typical);
   if (picture) box.append(make("h4", {}, "Contribution of each pixel"), picture);
   else if (card.leading.length) box.append(make("h4", {}, "Leading features"), featureBars(card.leading));
   return box;
+}
+
+// To where a row that was clicked is shown: beside the map, or below it where there is no room.
+function toDetails() {
+  byId(matchMedia("(max-width: 60rem)").matches ? "details" : "map").scrollIntoView();
 }
 
 function showCluster(code) {
@@ -91,10 +97,10 @@ function featureBars(leading) {
   for (const [name, contribution, difference] of leading) {
     const bar = make("span", { className: "bar" });
     bar.style.width = `${(100 * Math.abs(contribution)) / largest}%`;
-    bar.style.background = contribution < 0 ? PALETTES.light[5] : css("--accent");
+    bar.style.background = contribution < 0 ? palette()[5] : css("--accent");
     list.append(make("li", { title: `contribution ${format(contribution)}` },
       make("span", { className: "name", dir: "auto" }, short(name, 40)),
-      make("span", { className: "count" }, (difference > 0 ? "+" : "") + format(difference)), bar));
+      make("span", { className: "count" }, signed(difference)), bar));
   }
   return list;
 }
@@ -110,11 +116,10 @@ function contributionPicture(part) {
   canvas.style.width = `${Math.round(width * scale)}px`;
   canvas.style.height = `${Math.round(height * scale)}px`;
   const pen = canvas.getContext("2d"), image = pen.createImageData(width, height);
-  const towards = rgbOf(PALETTES.light[0]), away = rgbOf(PALETTES.light[5]);
+  const towards = rgbOf(palette()[0]), away = rgbOf(palette()[5]);
   values.forEach((value, i) => {
-    const share = Math.min(1, Math.abs(value - 128) / 127), end = value < 128 ? away : towards;
-    for (let c = 0; c < 3; c++) image.data[4 * i + c] = Math.round(255 + share * (end[c] - 255));
-    image.data[4 * i + 3] = 255;
+    const share = Math.min(1, Math.abs(value - 128) / 127);
+    image.data.set([...(value < 128 ? away : towards), Math.round(255 * share)], 4 * i);
   });
   pen.putImageData(image, 0, 0);
   return canvas;

@@ -87,6 +87,7 @@ function names(shown) {
   const { column } = map;
   if (!byId("names").checked || column.kind !== "categories") return [];
   if (column.names.length > MOST_NAMED) return [];
+  const longest = Math.min(22, Math.round(byId("frame").clientWidth / 24));
   const groups = column.names.map(() => []);
   for (const row of map.shown) groups[column.codes[row]].push(row);
   const above = rows.n < FEW ? map.size / 2 + 12 : 0; // over one point of few, a name would hide it
@@ -98,7 +99,7 @@ function names(shown) {
     const x = middle(some.map(px)), y = middle(some.map(py));
     const far = (row) => (px(row) - x) ** 2 + (py(row) - y) ** 2;
     const nearest = some.reduce((a, b) => (far(b) < far(a) ? b : a));
-    const text = plain(short(column.names[code], 22));
+    const text = plain(short(column.names[code], longest));
     return [{ x: px(nearest), y: py(nearest), showarrow: false, captureevents: false,
       text, xanchor: anchorOf(nearest, text, shown), borderpad: 2.5, yshift: above,
       font: { size: 12, color: css("--ink"), family: css("--sans") },

@@ -35,6 +35,12 @@ function make(tag, properties = {}, ...children) {
 
 const byId = (id) => document.getElementById(id);
 
+// A difference: its sign, and three digits.
+function signed(value) {
+  const size = format(Number(Math.abs(value).toPrecision(3)));
+  return value > 0 ? `+${size}` : value < 0 ? `−${size}` : size;
+}
+
 function format(value) {
   if (!Number.isFinite(value)) return "–";
   if (Number.isInteger(value)) return value.toLocaleString("en");

@@ -1,6 +1,7 @@
 // The rows: their ids, columns, and neighbours in the embedding.
 
 const rows = { n: 0, columns: [] };
+const OURS = ["label", "group", "cluster", "prototype", "split"]; // other columns keep their names
 
 function startRows(facts, arrays) {
   rows.n = facts.n;
@@ -8,7 +9,7 @@ function startRows(facts, arrays) {
   rows.embedding = arrays.embedding;
   rows.dim = arrays.embedding.shape[1];
   rows.columns = facts.columns.map((column, i) => ({ ...column, key: `c${i}`,
-    title: column.group === "Data" ? column.name : capital(column.name), kind: column.names ? "categories" : "numbers",
+    title: OURS.includes(column.name) ? capital(column.name) : column.name, kind: column.names ? "categories" : "numbers",
     codes: arrays[`column${i}`], values: arrays[`column${i}`] }));
   if (arrays.rgb) rows.columns.push({ key: "rgb", group: "Columns", kind: "rgb", name: "rgb",
     title: "Embedding as colour", rgb: arrays.rgb });
