@@ -135,8 +135,11 @@ def test_a_text_is_whole_in_the_panel(browser, tmp_path):
 def test_embeddings_side_by_side_show_the_same_row(browser, tmp_path):
     rng = np.random.default_rng(0)
     table = Table(
-        ("method", "Linear"),
-        ((Cell("PCA"), Cell("90.0")), (Cell("SelfView"), Cell("95.0", True))),
+        ("method", "Linear", *["clustering"] * 6),
+        (
+            (Cell("PCA"), Cell("90.0"), *[Cell("10.0")] * 6),
+            (Cell("SelfView"), Cell("95.0", True), *[Cell("10.0")] * 6),
+        ),
         (),
     )
     maps = {"PCA": rng.normal(size=(80, 2)), "Self<b>View": rng.normal(size=(80, 2))}
@@ -158,6 +161,9 @@ def test_embeddings_side_by_side_show_the_same_row(browser, tmp_path):
     page.page.click("#legend .chip >> nth=1")
     assert page.run("selfview.maps.chosen") == 1
     assert page.page.locator("td.best").count() == 1
+    assert not page.page.locator(".sideways").is_visible()
+    page.page.set_viewport_size({"width": 390, "height": 844})
+    page.page.wait_for_selector(".sideways", state="visible")
     assert page.errors == []
     page.close()
 

@@ -8,7 +8,7 @@ from selfview.errors import MissingDependencyError
 from selfview.report.payload import compressed
 
 SCRIPTS = (
-    "payload.js", "theme.js", "content.js", "rows.js", "map.js",
+    "payload.js", "theme.js", "tables.js", "content.js", "rows.js", "map.js",
     "details.js", "clusters.js", "tissue.js", "curves.js", "main.js",
 )  # fmt: skip
 

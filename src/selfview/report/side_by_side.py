@@ -14,7 +14,7 @@ from selfview.report.plane import lay_out, principal
 
 MOST_ROWS = 2_000  # drawn at random, the same for all: a t-SNE of each embedding takes seconds
 RAW_DIMS = 50  # principal components of raw features that t-SNE gets
-SCRIPTS = ("payload.js", "theme.js", "compare.js")
+SCRIPTS = ("payload.js", "theme.js", "tables.js", "compare.js")
 
 
 def comparison_page(

@@ -96,6 +96,7 @@ function paintLegend() {
 
 async function begin() {
   startTheme();
+  startScrolls();
   if (typeof DecompressionStream === "undefined") {
     byId("trouble").textContent = "The maps need a browser of 2023 or later; the table does not.";
     byId("trouble").hidden = false;

@@ -7,6 +7,7 @@ function trouble(text) {
 
 async function begin() {
   startTheme();
+  startScrolls();
   byId("copy").addEventListener("click", copyCommand);
   if (typeof DecompressionStream === "undefined") {
     trouble("The map and the curves need a browser of 2023 or later; the tables do not.");
@@ -25,20 +26,8 @@ async function begin() {
   listenToClusters();
   startTissue(facts, arrays);
   startCurves(facts);
-  startScrolls();
   document.documentElement.dataset.ready = "true";
   window.selfview = { map, rows, content, clusters, tissue, change, neighbours, samples, columnOf };
-}
-
-// Tables wider than their place say that they can be moved.
-function startScrolls() {
-  const boxes = [...document.querySelectorAll(".scroll")];
-  const look = (box) => box.classList.toggle("scrolls", box.scrollWidth > box.clientWidth + 1);
-  const watch = new ResizeObserver((entries) => entries.forEach(({ target }) => look(target)));
-  for (const box of boxes) {
-    box.after(make("p", { className: "sideways" }, "More columns: scroll the table sideways →"));
-    watch.observe(box);
-  }
 }
 
 async function copyCommand() {
