@@ -1,19 +1,20 @@
-"""Clusters of an embedding: spectral clusters or those of a Gaussian mixture, the stabler ones.
+"""Clusters of an embedding: a Gaussian mixture's, or spectral ones where they are stabler.
 
 Rows are gathered into at most 500 small clusters (nodes). Which nodes belong together is found in
-two ways, and those clusters are taken on which random halves of the rows agree better. The
-agreement is multiplied by how evenly the clusters divide the rows: that nearly all rows are one
-cluster is always agreed on.
+two ways:
 
+- A Gaussian mixture with one covariance for all clusters. It finds clusters that touch.
 - Spectral clustering with the kernel that the embedding was learned by. Two nodes are as similar
   as InfoNCE's Cauchy kernel says, ``(1 + d^2 / (4 s^2)) ** -4`` times their sizes, where s is the
   median distance of a row to its 15th nearest. It finds clusters of any form.
-- A Gaussian mixture with one covariance for all clusters. It finds clusters that touch.
+
+Spectral clusters are taken if their stability is greater by a tenth: how well random halves of the
+rows agree on clusters, times how evenly these divide the rows. (Halves always agree that nearly all
+rows are one cluster.)
 
 A new row belongs to the cluster of its nearest node.
 """
 
-import math
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,7 @@ SAMPLE_ROWS = 20_000  # from which nodes are found
 MOST = 40  # clusters that "auto" thinks of
 BLOCK = 4096  # rows compared with all nodes at a time
 RESAMPLES = 5  # random halves of the rows, that tell how stable clusters are
+CLEARLY = 1.1  # times as stable as a mixture's have spectral clusters to be
 LEAST_STABLE = 0.3  # adjusted Rand index of halves, below which there is one cluster only
 NEIGHBOUR = 15  # whose distance is the unit of the kernel
 EM_ROUNDS, EM_CHANGE = 100, 1e-3  # of a mixture, at most; shares that change less are final
@@ -124,17 +126,17 @@ def find_clusters(Z: NDArray[np.floating], count: int | None, seed: int) -> Clus
         np.bincount(node[random.random(len(Z)) < 0.5], minlength=len(centres)).astype(np.float64)
         for _ in range(RESAMPLES)
     ]
-    ways = (partial(partition, kernel), partial(mixture, centres))
+    ways = (partial(mixture, centres), partial(partition, kernel))
     tried: dict[int, Ints] = {}
     again: dict[int, list[Ints]] = {}
     stability: dict[int, float] = {}
     for k in numbers:
-        best = -math.inf
+        best = -1.0
         for way in ways:
             labels, others = way(sizes, k, seed), [way(half, k, seed) for half in halves]
             agreement = _agreement(labels, others, node)
             worth = agreement * _evenness(labels, sizes)
-            if worth > best:
+            if worth > CLEARLY * best:
                 best, tried[k], again[k], stability[k] = worth, labels, others, agreement
     chosen = numbers[0]
     if count is None and stability[chosen] < LEAST_STABLE:
@@ -248,9 +250,9 @@ def _agreement(labels: Ints, others: list[Ints], node: Ints) -> float:
 
 
 def _evenness(labels: Ints, sizes: Floats) -> float:
-    """The exponential of the entropy of the clusters' shares of the rows, over their number."""
+    """How many clusters there are in effect, by Simpson's index, over their number."""
     shares = np.bincount(labels, sizes) / sizes.sum()
-    return float(np.exp(-(shares * np.log(shares.clip(1e-300))).sum()) / len(shares))
+    return float(1 / (shares**2).sum() / len(shares))
 
 
 def _sharpness(found: Clusters, Z: Floats, node: Ints, others: list[Ints]) -> float:
