@@ -5,7 +5,7 @@ two ways:
 
 - A Gaussian mixture with one covariance for all clusters. It finds clusters that touch.
 - Spectral clustering with the kernel that the embedding was learned by. Two nodes are as similar
-  as InfoNCE's Cauchy kernel says, ``(1 + d^2 / (4 s^2)) ** -4`` times their sizes, where s is the
+  as InfoNCE's Cauchy kernel says, ``(1 + d^2 / (3 s^2)) ** -3`` times their sizes, where s is the
   median distance of a row to its 15th nearest. It finds clusters of any form.
 
 Spectral clusters are taken if their stability is greater by a tenth: how well random halves of the
@@ -39,7 +39,8 @@ LEAST_STABLE = 0.3  # adjusted Rand index of halves, below which there is one cl
 NEIGHBOUR = 15  # whose distance is the unit of the kernel
 EM_ROUNDS, EM_CHANGE = 100, 1e-3  # of a mixture, at most; shares that change less are final
 RIDGE = 0.01  # added to its covariance, in units of the embedding's variance
-WIDTH, POWER = 4.0, 4.0  # of the kernel
+WIDTH, POWER = 3.0, 3.0  # of the kernel
+LEAST_GAP = 0.01  # added to what gaps between eigenvalues are divided by: near 1 all are equal
 SHARPNESS = np.geomspace(0.1, 100, 61)  # of probabilities, of which the likeliest is taken
 
 
@@ -104,7 +105,7 @@ def find_clusters(Z: NDArray[np.floating], count: int | None, seed: int) -> Clus
     Z : ndarray (n, dim)
     count : int or None
         How many; None chooses the number by the largest relative gap between eigenvalues of the
-        similarities, ``(l_k - l_{k+1}) / (1 - l_{k+1})``, and 1 if the clusters of half of the rows
+        similarities, ``(l_k - l_{k+1}) / (1.01 - l_{k+1})``, and 1 if the clusters of half of the rows
         are others.
     seed : int
 
@@ -188,7 +189,7 @@ def _best_numbers(kernel: Floats, sizes: Floats) -> list[int]:
     most = min(MOST, len(sizes) - 1)
     if most < 2:
         return [1]
-    gaps = (values[1:most] - values[2 : most + 1]) / (1 - values[2 : most + 1] + 1e-3)
+    gaps = (values[1:most] - values[2 : most + 1]) / (1 - values[2 : most + 1] + LEAST_GAP)
     return [int(k) + 2 for k in np.argsort(-gaps, kind="stable")[:2]]
 
 
