@@ -105,8 +105,8 @@ def find_clusters(Z: NDArray[np.floating], count: int | None, seed: int) -> Clus
     Z : ndarray (n, dim)
     count : int or None
         How many; None chooses the number by the largest relative gap between eigenvalues of the
-        similarities, ``(l_k - l_{k+1}) / (1.01 - l_{k+1})``, and 1 if the clusters of half of the rows
-        are others.
+        similarities, ``(l_k - l_{k+1}) / (1.01 - l_{k+1})``, and 1 if the clusters of half of the
+        rows are others.
     seed : int
 
     Examples
