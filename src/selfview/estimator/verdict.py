@@ -145,7 +145,8 @@ def _no_structure(found: Mapping[str, float], n_features: int) -> Verdict | None
     enough = max(ENOUGH_ROWS, min(n_features // 2, health.SAMPLE_ROWS))
     if n < min(enough, health.SAMPLE_ROWS * 9 // 10):
         return Verdict(TOO_FEW, f"{_NO_NEARER}, but {n} rows may be too few to show it")
-    return Verdict(NOTHING, _NO_NEARER)
+    cure = "Columns that say nothing hide them too: leave such out, or compare both on your task"
+    return Verdict(NOTHING, f"{_NO_NEARER}. {cure}")
 
 
 class VerdictMixin:
