@@ -107,7 +107,7 @@ def test_a_feature_without_a_unit_has_no_slope(planted):
 
 def test_images_are_explained_pixel_by_pixel(rng):
     X = rng.random((40, 1, 8, 8), dtype=np.float32)
-    model = SelfView(2, epochs=1, random_state=0, verbose=0).fit(X)
+    model = SelfView(2, epochs=1, encoder="dense-cnn", random_state=0, verbose=0).fit(X)
     assert model.explain(X).contributions.shape == (2, 64)
     with pytest.raises(InputError, match="baseline must be given"):
         model.explain(X[:1], by="row")

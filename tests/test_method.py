@@ -228,16 +228,26 @@ def test_contrast_counts_by_its_weight_and_only_beside_neighbours(blobs):
     assert paper == first_loss(recipe="paper", contrast=0)
 
 
-@pytest.mark.parametrize(("recipe", "encoder"), [("selfview", "dense-cnn"), ("paper", "cnn")])
-def test_the_recipe_says_which_encoder_images_get(recipe, encoder, rng):
+@pytest.mark.parametrize(
+    ("recipe", "side", "encoder"),
+    [("selfview", 12, "mlp"), ("selfview", 112, "dense-cnn"), ("paper", 12, "cnn")],
+)
+def test_the_recipe_says_which_encoder_images_get(recipe, side, encoder, rng):
+    X = rng.random((20, side, side)).astype(np.float32)
+    found = small(epochs=1, recipe=recipe).fit(X).network_.encoder
+    same = small(epochs=1, recipe=recipe, encoder=encoder).fit(X).network_.encoder
+    assert [type(layer) for layer in found] == [type(layer) for layer in same]
+    torch.testing.assert_close(found.state_dict(), same.state_dict(), rtol=0, atol=0)
+
+
+def test_encoders_for_images_differ_in_filters_and_hidden_layers(rng):
     X = rng.random((20, 12, 12)).astype(np.float32)
     # Filters of the first convolution; linear layers behind the convolutions.
     expected = {"cnn": (128, 1), "small-cnn": (32, 1), "dense-cnn": (16, 2)}
-    for given in ("auto", *expected):
-        layers = small(epochs=1, recipe=recipe, encoder=given).fit(X).network_.encoder
+    for given, sizes in expected.items():
+        layers = small(epochs=1, encoder=given).fit(X).network_.encoder
         linear = [layer for layer in layers if isinstance(layer, nn.Linear)]
-        found = (layers[0].out_channels, len(linear))
-        assert found == expected[encoder if given == "auto" else given]
+        assert (layers[0].out_channels, len(linear)) == sizes
 
 
 def test_auto_epsilon_follows_the_rows_norm(blobs, rng):
@@ -269,7 +279,7 @@ def views_of(X, **given):
 
 
 def test_the_second_view_is_one_of_the_nearest_rows(blobs):
-    X = blobs[0].astype(np.float32)
+    X = blobs[0] * np.linspace(1, 3, 12, dtype=np.float32)  # no column is plain noise
     x, first, second, settings = views_of(X, neighbours=4)
     distance = scipy.spatial.distance.cdist(X, X)
     np.fill_diagonal(distance, np.inf)
@@ -513,15 +523,15 @@ def test_a_failed_refit_leaves_the_fitted_model_as_it_was(blobs):
 @pytest.mark.parametrize("shape", [(3, 12, 12), (12, 12), (1, 9, 14)])
 def test_images_are_learned_by_the_cnn(rng, shape):
     X = rng.random((24, *shape))
-    model = small(epochs=1, batch_size=12).fit(X)
+    model = small(epochs=1, batch_size=12, encoder="dense-cnn").fit(X)
     assert any(isinstance(m, nn.Conv2d) for m in model.network_.modules())
     assert model.transform(X).shape == (24, 3)
     assert model.n_features_in_ == math.prod(shape)
 
 
-def test_images_can_be_given_to_the_mlp(rng):
+def test_small_images_are_learned_by_the_perceptron(rng):
     X = rng.random((24, 3, 8, 8))
-    model = small(epochs=1, encoder="mlp").fit(X)
+    model = small(epochs=1).fit(X)
     assert not any(isinstance(m, nn.Conv2d) for m in model.network_.modules())
     assert model.transform(X).shape == (24, 3)
 

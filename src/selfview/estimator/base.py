@@ -177,9 +177,9 @@ class Fit(LearnMixin):
         return plan
 
     def _encoder_for(self, shape: tuple[int, ...]) -> str | nn.Module:
-        """The encoder for rows of `shape`: the recipe's for images, if it is left to us."""
-        if self.encoder == "auto" and len(shape) in (2, 3):
-            return RECIPES[self.recipe].images
+        """The encoder for rows of `shape`: the recipe's, if it is left to us."""
+        if self.encoder == "auto":
+            return RECIPES[self.recipe].encoder(shape)
         return self.encoder
 
     def _identity(self, rows: Rows, plan: FitPlan) -> dict[str, Any]:

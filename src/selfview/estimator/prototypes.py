@@ -128,7 +128,7 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         groups = plan.groups
         if groups is not None and not usable_groups(groups):
             groups = None
-        perceptron = encoder in ("auto", "mlp")
+        perceptron = encoder == "mlp"
         if project and kind.components and perceptron and not stream:
             projected = projected_rows(rows, plan.summary, kind, folder, groups)
             plan = replace(plan, shape=projected.shape, projected=projected)
