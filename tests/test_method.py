@@ -229,13 +229,23 @@ def test_contrast_counts_by_its_weight_and_only_beside_neighbours(blobs):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "side", "encoder"),
-    [("selfview", 12, "mlp"), ("selfview", 112, "dense-cnn"), ("paper", 12, "cnn")],
+    ("recipe", "n", "side", "encoder"),
+    [
+        ("selfview", 1001, 12, "mlp"),
+        ("selfview", 1001, 112, "dense-cnn"),
+        ("selfview", 1000, 12, "dense-cnn"),
+        ("paper", 1001, 12, "cnn"),
+    ],
 )
-def test_the_recipe_says_which_encoder_images_get(recipe, side, encoder, rng):
-    X = rng.random((20, side, side)).astype(np.float32)
-    found = small(epochs=1, recipe=recipe).fit(X).network_.encoder
-    same = small(epochs=1, recipe=recipe, encoder=encoder).fit(X).network_.encoder
+def test_the_recipe_says_which_encoder_images_get(recipe, n, side, encoder, rng, tmp_path):
+    X = rng.random((n, side, side), dtype=np.float32)
+    model = small(epochs=1, batch_size=500, recipe=recipe).fit(X)
+    model.save(tmp_path / "model")
+    again = SelfView.load(tmp_path / "model")
+    np.testing.assert_array_equal(again.transform(X[:9]), model.transform(X[:9]))
+    found = model.network_.encoder
+    given = dict(epochs=1, batch_size=500, recipe=recipe, encoder=encoder)
+    same = small(**given).fit(X).network_.encoder
     assert [type(layer) for layer in found] == [type(layer) for layer in same]
     torch.testing.assert_close(found.state_dict(), same.state_dict(), rtol=0, atol=0)
 
@@ -530,10 +540,10 @@ def test_images_are_learned_by_the_cnn(rng, shape):
 
 
 def test_small_images_are_learned_by_the_perceptron(rng):
-    X = rng.random((24, 3, 8, 8))
+    X = rng.random((1200, 3, 8, 8))
     model = small(epochs=1).fit(X)
     assert not any(isinstance(m, nn.Conv2d) for m in model.network_.modules())
-    assert model.transform(X).shape == (24, 3)
+    assert model.transform(X).shape == (1200, 3)
 
 
 def test_an_own_encoder_decides_the_size_and_is_not_changed(blobs):

@@ -41,9 +41,10 @@ class SelfView(PrototypeEmbedder):
         Number of clusters of the embedding, found after the fit: `labels_`, `predict`,
         `cluster_proba`. "auto" chooses it by the gaps between eigenvalues.
     encoder : {"auto", "mlp", "cnn", "small-cnn", "dense-cnn"} or nn.Module, default "auto"
-        "auto": "dense-cnn" for images (n, channels, height, width) or (n, height, width) of more
-        than 12,288 numbers (64 x 64 colour pixels; the paper's recipe: "cnn" for all images), else
-        "mlp", which learns on principal components of the rows (the paper's recipe: on the rows).
+        "auto": "dense-cnn" for images (n, channels, height, width) or (n, height, width), if there
+        are at most 1,000 of them, or they have more than 64 x 64 colour pixels, or they are a
+        stream (the paper's recipe: "cnn" for all images). Else "mlp", which learns on principal
+        components of the rows (the paper's recipe: on the rows).
         A module is copied with its weights, takes the rows as they are, and keeps parts frozen
         whose weights have requires_grad=False.
     width : "auto" or int, default "auto"

@@ -227,7 +227,8 @@ def test_posterior_tells_rows_apart_and_has_a_divergence(few):
 
 
 def parameters(kind, shape, **options):
-    plan = FitPlan(shape, Summary(), 1, 0, torch.device("cpu"))
+    encoder = "mlp" if len(shape) == 1 else "cnn"
+    plan = FitPlan(shape, Summary(), 1, 0, torch.device("cpu"), encoder)
     model = kind(10, **options)._network(plan)
     return list(model.parameters())
 

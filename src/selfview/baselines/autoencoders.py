@@ -114,9 +114,7 @@ class AutoEncoder(Learned):
 
     def _layers(self, plan: FitPlan) -> list[nn.Module]:
         """The layers of the encoder; a user's encoder is a single one."""
-        made = encoders.make_encoder(
-            self._encoder_for(plan.shape), plan.shape, self.n_components, self.batch_norm
-        )
+        made = encoders.make_encoder(plan.encoder, plan.shape, self.n_components, self.batch_norm)
         if isinstance(self.encoder, nn.Module):
             return [made]
         assert isinstance(made, nn.Sequential)
@@ -131,7 +129,7 @@ class AutoEncoder(Learned):
         return [nn.BatchNorm1d(self.n_components, affine=affine)] if normed else []
 
     def _decoder(self, dim: int, plan: FitPlan) -> nn.Module:
-        name = self._encoder_for(plan.shape)
+        name = plan.encoder
         made = make_decoder(
             name if isinstance(name, str) else "mlp", dim, plan.shape, self.batch_norm
         )

@@ -186,9 +186,6 @@ class CPC(Learned):
 
     encoder = "auto"  # not a parameter
 
-    def _encoder_for(self, shape: tuple[int, ...]) -> str:
-        return "mlp" if len(shape) == 1 else "cnn"  # of an image, parts are pictures
-
     def _network(self, plan: FitPlan) -> PredictiveNetwork:
         encoder = ContextEncoder(Centring(plan), plan.shape, self.n_components, self.batch_norm)
         if encoder.parts < 2:

@@ -24,6 +24,7 @@ from selfview.estimator.plan import FitPlan, make_plan
 from selfview.estimator.recipes import RECIPES, SCHEDULES
 from selfview.estimator.transform import table_rows
 from selfview.labels import group_codes
+from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
 from selfview.rows.base import Rows
 from selfview.rows.stream import Stream
@@ -164,7 +165,8 @@ class Fit(LearnMixin):
         return make_plan(
             rows,
             stream=stream,
-            encoder=self._encoder_for(rows.shape),
+            shape=encoders.input_shape(rows.shape, self.encoder),
+            encoder=self._encoder_for(rows.shape, None if stream else rows.n),
             epochs=self.epochs,
             batch_size=self.batch_size,
             random_state=self.random_state,
@@ -176,10 +178,10 @@ class Fit(LearnMixin):
         """What of the plan all processes find together: nothing, unless a method says so."""
         return plan
 
-    def _encoder_for(self, shape: tuple[int, ...]) -> str | nn.Module:
-        """The encoder for rows of `shape`: the recipe's, if it is left to us."""
+    def _encoder_for(self, shape: tuple[int, ...], n: int | None) -> str | nn.Module:
+        """The encoder for `n` rows of `shape`, or a stream: the recipe's, if it is left to us."""
         if self.encoder == "auto":
-            return RECIPES[self.recipe].encoder(shape)
+            return RECIPES[self.recipe].encoder(shape, n)
         return self.encoder
 
     def _identity(self, rows: Rows, plan: FitPlan) -> dict[str, Any]:

@@ -44,6 +44,7 @@ class FitPlan:
     epochs: int
     seed: int
     device: torch.device
+    encoder: str | nn.Module = "mlp"
     precision: str = "float32"
     n: int = 0  # rows
     n_features: int = 0  # of a row
@@ -89,6 +90,7 @@ class FitPlan:
 def make_plan(
     rows: Rows,
     *,
+    shape: tuple[int, ...],
     encoder: str | nn.Module,
     epochs: str | int,
     batch_size: int,
@@ -105,9 +107,9 @@ def make_plan(
         )
     steps = n_batches(rows.n, batch_size)
     place = resolve_device(device)
-    shape = encoders.input_shape(rows.shape, encoder)
     return FitPlan(
         shape=shape,
+        encoder=encoder,
         summary=rows.summary(),
         epochs=auto_epochs(encoder, shape, rows.n, steps) if epochs == "auto" else int(epochs),
         seed=parameters.seed("random_state", random_state),

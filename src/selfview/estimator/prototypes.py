@@ -124,15 +124,14 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
         recipe, stream = RECIPES[self.recipe], plan.stream
         folder = None if self.checkpoint is None or stream else Path(self.checkpoint)
         kind = recipe.kind(plan.summary, plan.n, alone=plan.alone)
-        encoder = self._encoder_for(rows.shape)
         groups = plan.groups
         if groups is not None and not usable_groups(groups):
             groups = None
-        perceptron = encoder == "mlp"
+        perceptron = plan.encoder == "mlp"
         if project and kind.components and perceptron and not stream:
             projected = projected_rows(rows, plan.summary, kind, folder, groups)
             plan = replace(plan, shape=projected.shape, projected=projected)
-        few = rows.n <= FEW_ROWS and kind.components and not isinstance(encoder, nn.Module)
+        few = rows.n <= FEW_ROWS and kind.components and not isinstance(self.encoder, nn.Module)
         if self.epochs == "auto" and not stream and (plan.projected or few):
             epochs = max(1, round(recipe.steps(rows.n, self.n_components) / plan.batches))
             # A step of convolutions may cost so much that fewer were planned.
@@ -158,9 +157,8 @@ class PrototypeEmbedder(ClusteringMixin, ExplainMixin, ShowMixin, Embedder):
 
     def _network(self, plan: FitPlan) -> EncoderHead:
         normed = self.batch_norm in ("both", "encoder")
-        name = "mlp" if plan.projected else self._encoder_for(plan.shape)
         width = plan.settings.width
-        encoder = encoders.make_encoder(name, plan.shape, self.n_components, normed, width)
+        encoder = encoders.make_encoder(plan.encoder, plan.shape, self.n_components, normed, width)
         dim = self._embedding_dim(encoder, plan)
         if plan.projected is not None and RECIPES[self.recipe].start != "random":
             assert isinstance(encoder, nn.Sequential)

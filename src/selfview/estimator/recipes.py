@@ -57,8 +57,8 @@ class Recipe:
     text_ratio: float  # the same for tf-idf-like rows
     xi: float | None  # length of a random perturbation, for ordinary norms; None is epsilon
     contrast: float  # weight of InfoNCE, if there are neighbours
-    images: str  # the encoder for images of more than `small_image` numbers; for others, "mlp"
-    small_image: int
+    images: str  # the encoder for images
+    small_image: int  # numbers, up to which many images have the perceptron
     axes: str  # principal (local whitening) or learned
     adversarial_share: float  # of the steps
     start: str  # of the last layer: random, principal, or locality (with many rows) and principal
@@ -69,9 +69,10 @@ class Recipe:
             return self.text
         return self.dense if alone and n >= FEW_ROWS else self.few
 
-    def encoder(self, shape: tuple[int, ...]) -> str:
-        """The encoder for rows of `shape`."""
-        image = len(shape) in (2, 3) and math.prod(shape) > self.small_image
+    def encoder(self, shape: tuple[int, ...], n: int | None) -> str:
+        """The encoder for `n` rows of `shape`, or for a stream of them."""
+        few = n is None or n <= FEW_ROWS
+        image = len(shape) in (2, 3) and (few or math.prod(shape) > self.small_image)
         return self.images if image else "mlp"
 
     def width(self, n: int) -> int:
@@ -149,7 +150,7 @@ RECIPES = {
         text_ratio=1 / 10,
         xi=None,
         contrast=1.0,
-        # The perceptron learns about as much from small images, sooner.
+        # Of many small images the perceptron learns about as much, sooner.
         images="dense-cnn",
         small_image=64 * 64 * 3,
         axes="principal",

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from selfview.errors import FileFormatError, InputError
 from selfview.estimator import clustering
 from selfview.estimator.plan import FitPlan
-from selfview.estimator.recipes import Settings
+from selfview.estimator.recipes import RECIPES, Settings
 from selfview.networks import encoders
 from selfview.networks.encoders import EncodingNetwork
 from selfview.rows.base import Rows, Summary
@@ -184,6 +184,7 @@ class TransformMixin(FittedMixin):
             model_file.epochs(meta["epochs"]),
             model_file.seed(meta["seed"]),
             torch.device("cpu"),
+            encoder=_encoder(model.recipe, tensors) if model.encoder == "auto" else model.encoder,
             table=saved_table(meta.get("table"), shape_in),
             settings=Settings(width=_width(tensors)),
         )
@@ -271,6 +272,11 @@ def saved_table(saved: Any, shape: tuple[int, ...]) -> TablePreparation | None:
     if (len(table.features),) != shape:
         raise ValueError("its table doesn't make rows of its shape")
     return TablePreparation.from_table(table)
+
+
+def _encoder(recipe: str, tensors: dict[str, Tensor]) -> str:
+    """The encoder that these are the weights of: those of convolutions have four dimensions."""
+    return RECIPES[recipe].images if any(t.ndim == 4 for t in tensors.values()) else "mlp"
 
 
 def _width(tensors: dict[str, Tensor]) -> int:
