@@ -57,7 +57,7 @@ class ExplainMixin:
         - by="cluster": the mean over the cluster's rows of the contributions to their way from the
           baseline towards the cluster's mean. They sum to the length of that way. What moves rows
           away from the cluster is negative. Needs `n_clusters`, or `labels`.
-        - by="row": contributions to the way from the baseline to the row. They sum to its length.
+        - by="row": how far each feature moves the baseline towards the row. They sum to the distance.
 
         Parameters
         ----------
