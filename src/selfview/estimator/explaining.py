@@ -54,10 +54,10 @@ class ExplainMixin:
         - by="component": the mean absolute contribution of a feature to the component, with the
           sign of the component's mean slope along it. For a linear encoder it is the weight times
           the feature's mean absolute deviation from the baseline.
-        - by="cluster": the mean over the cluster's rows of the contributions to their way from the
-          baseline towards the cluster's mean. They sum to the length of that way. What moves rows
-          away from the cluster is negative. Needs `n_clusters`, or `labels`.
-        - by="row": how far each feature moves the baseline towards the row. They sum to the distance.
+        - by="cluster": how far each feature moves the cluster's rows, on average, from the baseline
+          towards the cluster's mean. They sum to the distance. What moves rows away from the
+          cluster is negative. Needs `n_clusters`, or `labels`.
+        - by="row": how far each feature moves the row from the baseline. They sum to the distance.
 
         Parameters
         ----------
