@@ -244,6 +244,7 @@ def page(records: list[dict[str, Any]]) -> str:
     seeds = len({r["seed"] for r in records})
     timed = [r for r in records if "seconds" in r]
     first, times = (timed or records)[0], len({r["seed"] for r in timed})
+    once = [m for m in methods if len({r["seed"] for r in records if r["method"] == m}) == 1]
     beside = " The others ran beside other work, in one thread, and have scores only."
     lines = [
         "# The contest",
@@ -253,6 +254,7 @@ def page(records: list[dict[str, Any]]) -> str:
         f"{first['torch']}, "
         f"commit {first.get('commit', 'not recorded')[:12]}). Labels serve the scores alone. "
         f"Seconds are of {_seeds(times)}, with nothing beside." + beside * (times < seeds),
+        (f"Of {' and '.join(once)} there is one seed." if once and seeds > 1 else ""),
         "Command: `make contest`; records: `results/contest.jsonl`.",
         "",
         "![Quality over seconds](figures/contest.png)",
@@ -278,7 +280,7 @@ def page(records: list[dict[str, Any]]) -> str:
     for rival in rivals:
         both = [s for s in sets if (s, "selfview") in times and (s, rival) in times]
         ratios = [mean(times[s, "selfview"]) / mean(times[s, rival]) for s in both]
-        row.append(f"{median(ratios):.2g} (at most {max(ratios):.2g})" if ratios else "")
+        row.append(f"{_ratio(median(ratios))} (at most {_ratio(max(ratios))})" if ratios else "")
     lines += ["| seconds, ours over theirs: median | " + " | ".join(row) + " |", ""]
     for key, words in {**MEASURES, "acc": "k-means accuracy", "ari": "k-means ARI"}.items():
         lines += table_of(records, key, f"{words}, percent", sets, methods, best=max)
@@ -304,6 +306,10 @@ def losses(records: list[dict[str, Any]]) -> str:
                 told = ", ".join(f"{m} {v:.1f}" for m, v in better.items())
                 lines.append(f"| {name} | {words} | {ours:.1f} | {told} |")
     return "\n".join(lines) + "\n\n"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _seeds(count: int) -> str:
