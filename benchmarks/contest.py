@@ -244,6 +244,7 @@ def page(records: list[dict[str, Any]]) -> str:
     seeds = len({r["seed"] for r in records})
     timed = [r for r in records if "seconds" in r]
     first, times = (timed or records)[0], len({r["seed"] for r in timed})
+    commits = dict.fromkeys(r.get("commit", "not recorded")[:7] for r in records)
     once = [m for m in methods if len({r["seed"] for r in records if r["method"] == m}) == 1]
     beside = " The others ran beside other work, in one thread, and have scores only."
     lines = [
@@ -252,7 +253,7 @@ def page(records: list[dict[str, Any]]) -> str:
         f"Every method at its own defaults and ten dimensions, on {len(sets)} sets of rows, "
         f"{_seeds(seeds)}, one machine ({first['processor']}, {first['threads']} threads, PyTorch "
         f"{first['torch']}, "
-        f"commit {first.get('commit', 'not recorded')[:12]}). Labels serve the scores alone. "
+        f"commits {', '.join(commits)}). Labels serve the scores alone. "
         f"Seconds are of {_seeds(times)}, with nothing beside." + beside * (times < seeds),
         (f"Of {' and '.join(once)} there is one seed." if once and seeds > 1 else ""),
         "Command: `make contest`; records: `results/contest.jsonl`.",
